@@ -302,8 +302,8 @@ def evaluate_answers(
         progress: True shows a bar; a function is told the counts.
 
     Raises:
-        InputError: the bank lacks a query, there is nothing to make a bank from, a setting is wrong, or the output is
-            no folder and cannot be made one.
+        InputError: the bank lacks a query, there is nothing to make a bank from, or a setting is wrong.
+        OSError: the output is no folder and cannot be made one.
         FormatError: a table cannot be read, has no column of questions or answers, or answers a query twice for one
             run. Names file, line and columns.
         GradingError: the model cannot be used, or none of its first ten replies can be read.
@@ -340,10 +340,7 @@ def evaluate_answers(
         bank = Path(against) / "bank.csv" if bank is None and bank_from is None else bank
     folder = None if output is None else Path(output)
     if folder is not None and not dry_run:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder}: cannot be made ({error.strerror})", settings=("output",)) from None
+        folder.mkdir(parents=True, exist_ok=True)
     tables = answer_tables_of(answers, columns, systems)
     runs = runs_in(tables)
     if run is not None and run not in runs:

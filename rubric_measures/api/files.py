@@ -176,21 +176,25 @@ def _written(
     target: Path, manifest: Manifest, places: Mapping[str, _Path], cut: Iterable[QueryPassages] | None
 ) -> Manifest:
     """Writes a bundle, whole or not at all; the `cut` records stand in the place of those that were given."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
-        made = Path(temporary) / "bundle"
-        for name, source in places.items():
-            (made / name).parent.mkdir(parents=True, exist_ok=True)
-            if name == manifest.graded and cut is not None:
-                from rubric_measures.records.models import write_graded
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
+            made = Path(temporary) / "bundle"
+            for name, source in places.items():
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                if name == manifest.graded and cut is not None:
+                    from rubric_measures.records.models import write_graded
 
-                write_graded(made / name, cut)
-            else:
-                shutil.copyfile(source, made / name)
-        manifest = replace(manifest, files={name: digest_of(made / name) for name in manifest.named})
-        text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
-        (made / MANIFEST).write_text(text + "\n", encoding="utf-8")
-        made.rename(target)
+                    write_graded(made / name, cut)
+                else:
+                    shutil.copyfile(source, made / name)
+            manifest = replace(manifest, files={name: digest_of(made / name) for name in manifest.named})
+            text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
+            (made / MANIFEST).write_text(text + "\n", encoding="utf-8")
+            made.rename(target)
+    except OSError as error:
+        # A copy on a full disk names its source, and others the hidden folder.
+        raise InputError(f"{target}: cannot be written ({error.strerror})", settings=("pack",)) from None
     return manifest
 
 

@@ -317,7 +317,7 @@ def guarded(command: Callable[[], int], complain: Callable[[str], None]) -> int:
 
 
 def _refusal(error: Exception) -> str:
-    """What streams, disk, downloads or the cache refuse, on a line; empty where the error is a defect."""
+    """What streams, disk or downloads refuse, on a line; empty where the error is a defect."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.lower() in ("utf-8", sys.stdout.encoding.lower()):
         said = error.object[error.start : error.start + 20]
         return f"{said!r} cannot be written as {error.encoding}; repair it in the input, or set PYTHONIOENCODING=utf-8"
@@ -327,9 +327,6 @@ def _refusal(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno not in _DEFECTS:
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         return f"{where}reading or writing failed ({error.strerror}){_MENDS.get(error.errno or 0, '')}"
-    # Not by its class, which would load sqlite3 for every command.
-    if str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")):
-        return f"the cache cannot be read or written ({error}); make room, or name another with --cache"
     return ""
 
 

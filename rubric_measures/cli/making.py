@@ -127,7 +127,10 @@ def _copied(source: Path, target: Path) -> Path:
     """The collection, copied into a folder that is new or empty."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target}: is there already; name a folder that is new or empty")
-    return Path(shutil.copytree(source, target, dirs_exist_ok=True))
+    try:
+        return Path(shutil.copytree(source, target, dirs_exist_ok=True))
+    except shutil.Error as error:
+        raise InputError(f"{target}: cannot be written ({error.args[0][0][2]})") from None
 
 
 @Command()

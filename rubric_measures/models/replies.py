@@ -212,7 +212,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
                 yield
             except (UnicodeDecodeError, sqlite3.DatabaseError, OSError) as error:
                 text = f"the reply cache cannot be used ({' '.join(str(error).split())})"
-                raise InputError(f"{self.path}: {text}; move it away or name another file") from None
+                raise InputError(f"{self.path}: {text}; mend that, move it away or name another file") from None
 
     def _open(self, read_only: bool) -> None:
         execute = self._connection.execute

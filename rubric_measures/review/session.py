@@ -426,8 +426,8 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
         folder: where the files go.
 
     Raises:
-        InputError: the folder cannot be written, is called like a file, or a file would replace what was read. Nothing
-            is written then.
+        OSError: the folder cannot be made.
+        InputError: it cannot be written, or a file would replace what was read. Nothing is written then.
     """
     target, store, material = Path(folder), review.store, review.material
     events, snapshot = store.events(), store.snapshot()
@@ -445,10 +445,7 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
         raise InputError(
             f"{path_name(folder)}: holds {there[0]} already, and no export of a review made it; name another folder"
         )
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
+    target.mkdir(parents=True, exist_ok=True)
     # First, because it is how a later export knows the folder for one: also when this one is killed before its end.
     with atomic_writer(target / "audit.jsonl") as stream:
         # One JSON line an event, oldest first; `undone` says whether it was taken back.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -113,24 +111,6 @@ def test_defects_keep_their_traceback() -> None:
         with pytest.raises(type(defect)):
             guarded(lambda defect=defect: _raising(defect), said.append)  # type: ignore[misc]
     assert said == []
-
-
-def test_a_cache_that_finds_no_room_is_one_line() -> None:
-    said: list[str] = []
-
-    def grade() -> int:
-        with contextlib.closing(sqlite3.connect(":memory:")) as database:
-            database.execute("PRAGMA max_page_count = 2")
-            database.execute("CREATE TABLE replies (content BLOB)")
-            database.execute("INSERT INTO replies VALUES (zeroblob(100000))")
-        return 0
-
-    assert guarded(grade, said.append) == 2
-    assert said == [
-        "the cache cannot be read or written (database or disk is full); make room, or name another with --cache"
-    ]
-    with pytest.raises(sqlite3.OperationalError), contextlib.closing(sqlite3.connect(":memory:")) as database:
-        guarded(lambda: len(database.execute("SELECT a defect").fetchall()), said.append)
 
 
 def test_what_cannot_be_written_is_named() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ import pytest
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats import FORMATS
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.trec import read_run
+from rubric_measures.models.replies import ReplyCache
 
 RUN = "".join(f"q{query} Q0 d{doc} {doc} {1 - doc / 10} r\n" for query in range(3) for doc in range(5))
 QRELS = "".join(f"q{query} 0 d{doc} {doc % 2}\n" for query in range(3) for doc in range(5))
@@ -121,19 +124,35 @@ def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on files")
-@pytest.mark.parametrize("ending", ["pdf"])
-def test_a_figure_on_a_full_disk_is_one_line_and_nothing_is_left(ending: str, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    board, official = tmp_path / "a.tsv", tmp_path / "b.tsv"
-    board.write_text(WIDE + "d\t0.3\n")
-    official.write_text(WIDE + "d\t0.1\n")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("correlate a.tsv b.tsv --plot out.pdf", "out.pdf: cannot be written (File too large)"),
+        ("check kept.json qrels.txt bm25.run --pack out", "out: cannot be written (File too large) (--pack)"),
+        ("example --copy out", "out: cannot be written ([Errno 27] File too large: "),
+        (
+            "cache merge out.sqlite replies.sqlite",
+            "out.sqlite: the reply cache cannot be used (disk I/O error); mend that",
+        ),
+    ],
+)
+def test_a_full_disk_is_one_line_that_names_what_is_written(command: str, said: str, tmp_path: Path) -> None:
+    if "--plot" in command:
+        pytest.importorskip("matplotlib")
+    for name, score in (("a.tsv", "0.3"), ("b.tsv", "0.1")):
+        (tmp_path / name).write_text(f"{WIDE}d\t{score}\n")
+    for source in (example_folder() / "qrels.txt", example_folder() / "runs" / "bm25.run"):
+        shutil.copy(source, tmp_path)
+    names = [str(tmp_path / name) for name in ("qrels.txt", "bm25.run", "kept.json")]
+    assert main(["leaderboard", *names[:2], "-m", "AP", "-o", names[2]]) == 0
+    ReplyCache(tmp_path / "replies.sqlite").__exit__()
 
     def full() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
 
     done = subprocess.run(
-        [sys.executable, "-m", "rubric_measures", "correlate", board, official, "--plot", f"plot.{ending}"],
+        [sys.executable, "-m", "rubric_measures", *command.split()],
         cwd=tmp_path,
         env={**os.environ, "MPLCONFIGDIR": str(tmp_path / "mpl"), "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=full,
@@ -141,7 +160,6 @@ def test_a_figure_on_a_full_disk_is_one_line_and_nothing_is_left(ending: str, tm
         text=True,
     )
     assert done.returncode == 2, done.stderr
-    said = [line for line in done.stderr.splitlines() if line.startswith("rubric_measures: plot.")]
-    assert said == [f"rubric_measures: plot.{ending}: cannot be written (File too large)"]
+    assert done.stderr.splitlines()[-1].startswith(f"rubric_measures: {said}"), done.stderr
     assert "Traceback" not in done.stderr
-    assert not [path for path in tmp_path.iterdir() if "plot" in path.name]
+    assert command.startswith(("example", "cache")) or not list(tmp_path.glob("*out*"))
