@@ -267,7 +267,8 @@ class UnknownNameError(InputError):
         self.kind, self.name, self.known = kind, name, sorted(known)
         import difflib
 
-        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
+        folded = {one.casefold(): one for one in self.known}
+        near = [folded[one] for one in difflib.get_close_matches(name.casefold(), folded, n=3)]
         if near:
             tail = f"did you mean {', '.join(near)}?"
         elif not self.known:
@@ -296,7 +297,7 @@ class MissingExtraError(RubricMeasuresError, ImportError):
     """
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(f"{module} is not installed; install it with: pip install 'rubric_measures[{extra}]'")
+        super().__init__(f"{module} is not installed; in the checkout: pip install '.[{extra}]'")
 
 
 class PlugInError(RubricMeasuresError):

@@ -264,7 +264,8 @@ def _query_texts(entries: Iterable[BankEntry]) -> tuple[dict[str, str], int]:
 
 def _same(known: str, found: str, what: str, name: str, line: int) -> None:
     if known != found:
-        raise FormatError(f"{what} has two texts, {known!r} and {found!r}; keep one", path=name, line=line)
+        text = f"{what} has two texts, {known!r} and {found!r}; keep one, or leave the id of the new one empty"
+        raise FormatError(text, path=name, line=line)
 
 
 def bank_entries(

@@ -104,7 +104,8 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
         return "scores"
     said: dict[Form, Any] = {}
     for form, columns in COLUMNS.items():
-        if len(columns) == len(rows[0]) > 2 and ("Q0" not in columns or all(row[1:2] == ["Q0"] for row in rows)):
+        # Without `all` those of a ranking are those of a run, whose documents are no runs.
+        if len(columns) == len(rows[0]) > 2 and ("Q0" not in columns or [ALL, "Q0"] in [row[:2] for row in rows]):
             topics = {row[columns.index("topic")] for row in rows if len(row) == len(columns)}
             said[form] = ALL in topics, bool(queries) and topics <= {*queries, ALL}, not topics.isdisjoint(queries)
     fitting = [form for form, one in said.items() if one == max(said.values())]

@@ -699,7 +699,7 @@ def _parsed(places: _FieldColumns, cells: Cells, is_sparse: bool = False) -> tup
             problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
             raise FormatError(problem, field=column) from None
     for outer, known in places.inside.items():
-        if isinstance(cells[outer], dict) and (
+        if isinstance(cells.get(outer), dict) and (
             rest := {to: one for to, one in cells[outer].items() if to not in known}
         ):
             others[outer] = rest

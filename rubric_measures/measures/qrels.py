@@ -22,7 +22,6 @@ from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
-    LABEL_ITEMS,
     Grades,
     Label,
     OnFailed,
@@ -222,10 +221,9 @@ def _together(
         queries[query_id], unknown = done or (QueryGrades.empty(query_id, items, scale), {})
         left_out.update(unknown)
     # Every score would be 0.
-    if LABEL_ITEMS.issuperset(left_out) and left_out and not any(one.valid.any() for one in queries.values()):
-        raise InputError(
-            "there are no item grades here, one label a passage only; leave the test bank out", settings=("bank",)
-        )
+    if left_out and not any(one.valid.any() for one in queries.values()):
+        text = f"grades none of the items of the test bank; it grades {min(left_out)!r}"
+        raise InputError(f"{text}; name the bank of these grades, or none for labels of passages", settings=("bank",))
     note_left_out(left_out)
     return Grades(queries, on_failed, source)
 

@@ -336,9 +336,7 @@ def test_without_ray_its_runner_says_what_to_install(
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
     assert main(arguments(passages, bank, tmp_path / "o.jsonl", "--runner", "ray")) == 2
-    assert capsys.readouterr().err == (
-        "rubric_measures: ray is not installed; install it with: pip install 'rubric_measures[ray]'\n"
-    )
+    assert capsys.readouterr().err == ("rubric_measures: ray is not installed; in the checkout: pip install '.[ray]'\n")
 
 
 def test_what_is_wrong_in_the_last_line_is_found_before_the_first_call(

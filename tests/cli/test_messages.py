@@ -21,6 +21,10 @@ MIXED_UP = {
     "leaderboard passages.jsonl.gz": "its passages are not graded yet; grade them first",
     "qrels passages.jsonl.gz": "its passages are not graded yet; grade them first",
     "verify all passages.jsonl.gz --bank questions.jsonl": "are its passages graded?",
+    "leaderboard items.csv bm25.run --bank questions.jsonl -m RubricCover": "items.csv: grades none of the items of "
+    "the test bank; it grades 'tone'; name the bank of these grades, or none",
+    "evaluate qrels.txt bm25.run ndcg@10": "unknown measure 'ndcg': did you mean nDCG, ",
+    "correlate bm25.run bm25.run": "write the names of its columns above its lines; score qrels or runs first",
     "compare graded.jsonl": "holds a JSON list, as graded records do; score these, and give the board",
     "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",
     "grade queries.tsv --bank questions.jsonl --model lexical -o g.jsonl": 'queries.tsv:1: expected ["query id", '
@@ -49,6 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         main(["pool", str(source / "runs" / "bm25.run"), "-c", str(source), "-o", str(made / "passages.jsonl.gz")]) == 0
     )
     assert main(["convert", str(made / "graded.jsonl.gz"), "-o", str(made / "graded.jsonl")]) == 0
+    (made / "items.csv").write_text("query_id,doc_id,item_id,grade\nq01,d0101,tone,4\n", encoding="utf-8")
     return made
 
 

@@ -77,12 +77,13 @@ def test_failed_grades_and_documents_without_a_run_are_rows(tmp_path: Path) -> N
     assert rows == [(*place, *pair) for place in places for pair in pairs]
 
 
-JUDGED = """question_id,answer_id,criterion,score,judge_model
-q1,d1,answers the question,4,gpt-4o
-q1,d1,names a source,0,gpt-4o
-q1,d2,answers the question,2,gpt-4o
-q1,d2,names a source,,gpt-4o
-q1,d1,answers the question,5,claude
+# A dot in a name, as R writes it, is no field inside an object.
+JUDGED = """question_id,answer_id,criterion,score,judge_model,run.id
+q1,d1,answers the question,4,gpt-4o,1
+q1,d1,names a source,0,gpt-4o,1
+q1,d2,answers the question,2,gpt-4o,1
+q1,d2,names a source,,gpt-4o,1
+q1,d1,answers the question,5,claude,1
 """
 
 
