@@ -214,9 +214,7 @@ def _of_query(
 
 
 def _evidence(item: RubricItem, row: CheckedGrade) -> Evidence:
-    wanted = set(content_stems(item.text))
-    for answer in item.gold_answers:
-        wanted |= set(content_stems(answer))
+    wanted = frozenset[str]().union(*map(content_stems, (item.text, *item.gold_answers)))
     sentences = _sentences(row.text)
     stated = frozenset[str]().union(*(stems for _, stems in sentences))
     lacks = tuple(dict.fromkeys(word.strip(".,;:!?()[]\"'“”") for word in item.text.split() if _lacks(word, stated)))
@@ -237,7 +235,7 @@ def _sentences(passage: str) -> tuple[tuple[str, frozenset[str]], ...]:
     found, start = [], 0
     for stop in sentence_ends(passage):
         sentence = " ".join(passage[start:stop].split())
-        found.append((sentence, frozenset(content_stems(sentence))))
+        found.append((sentence, content_stems(sentence)))
         start = stop
     return tuple(found)
 

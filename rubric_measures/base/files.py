@@ -247,10 +247,11 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
             with open(name, "w", encoding="utf-8", newline="\n") as stream:
                 yield stream
             return
-        _remove_orphans(target)
+        # How the names of unfinished files of the target begin that are written on this machine.
+        part = f".{target.name}.{os.uname().nodename}-"
+        _remove_orphans(target.parent, part)
         try:
-            prefix = f"{_part_of(target)}{os.getpid()}-"
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=".part")
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f"{part}{os.getpid()}-", suffix=".part")
         except OSError as error:
             raise InputError(f"{name}: cannot be written ({error.strerror or error})") from None
         try:
@@ -264,7 +265,9 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
                 else:
                     with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
                         yield stream
-            mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+            # What new files may not be is told by setting it.
+            os.umask(umask := os.umask(0))
+            mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask
             Path(temporary).chmod(mode)
             Path(temporary).replace(target)
         except BaseException:
@@ -295,16 +298,11 @@ def followed(path: str | os.PathLike[str]) -> Path:
     return resolved
 
 
-def _part_of(target: Path) -> str:
-    """How the names of unfinished files of a target begin that are written on this machine."""
-    return f".{target.name}.{os.uname().nodename}-"
-
-
-def _remove_orphans(target: Path) -> None:
-    """Removes what killed writers of `target` left on this machine."""
-    pattern = re.compile(re.escape(_part_of(target)) + r"(\d{1,9})-[a-z0-9_]{8}\.part")
+def _remove_orphans(folder: Path, part: str) -> None:
+    """Removes the files whose names begin so, which killed writers left."""
+    pattern = re.compile(re.escape(part) + r"(\d{1,9})-[a-z0-9_]{8}\.part")
     # A folder that may be written but not listed has to do without.
-    with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if (found := pattern.fullmatch(entry.name)) and is_gone(int(found[1])):
                 Path(entry.path).unlink()
@@ -318,9 +316,3 @@ def is_gone(process: int) -> bool:
         except ProcessLookupError:
             return True
     return False
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

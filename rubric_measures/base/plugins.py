@@ -139,9 +139,6 @@ class Registry(Generic[T]):
     built_in: Mapping[str, str]
     check: Callable[[PlugIn, Any], T]
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.built_in or name in self.added()
-
     def __iter__(self) -> Iterator[str]:
         """The names, built-in ones first."""
         yield from self.built_in

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any
 
 # What closes a quotation or bracket belongs to the sentence that ends before it.
@@ -71,12 +72,8 @@ STOPWORDS = frozenset(_STOPWORDS_TEXT.split())
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
-@cache
-def _stemmer() -> Any:
-    # To import all its languages takes longer than to score most boards.
-    from snowballstemmer import stemmer
-
-    return stemmer("english")
+# To import all its languages takes longer than to score most boards.
+_stemmer: Callable[[], Any] = cache(lambda: import_module("snowballstemmer").stemmer("english"))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -92,13 +89,13 @@ def _normal(word: str) -> str:
     return "" if folded in STOPWORDS else stem(folded.replace("'", ""))
 
 
-def content_stems(text: str) -> tuple[str, ...]:
-    """The stems of the content words of a text, in order, repetitions included; numbers are content words.
+@lru_cache(maxsize=256)
+def content_stems(text: str) -> frozenset[str]:
+    """The stems of the content words of a text; numbers are content words.
 
-    >>> content_stems("What is the outer layer of the skin?")
-    ('outer', 'layer', 'skin')
+    >>> sorted(content_stems("What is the outer layer of the skin?"))
+    ['layer', 'outer', 'skin']
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    stems = (_normal(word) for word in _WORD.findall(text.lower()))
-    return tuple(found for found in stems if found)
+    return frozenset(filter(None, map(_normal, _WORD.findall(text.lower()))))

@@ -164,11 +164,6 @@ def _requests_to_records(lines: Sequence[judged.RequestLine], options: Options) 
     ]
 
 
-def _part_of(kind: str) -> Bridge:
-    """The queries, records, answers or games of an experiment."""
-    return lambda experiment, _: getattr(experiment, kind)
-
-
 def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[judged.AssignmentLine]:
     if options.bank is None:
         problem = "assignments list the nuggets of each query; name the test bank"
@@ -264,7 +259,10 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,
     ("grades", "records"): _table_to_records,
-    **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
+    ("experiment", "queries"): lambda experiment, _: experiment.queries,
+    ("experiment", "records"): lambda experiment, _: experiment.records,
+    ("experiment", "answers"): lambda experiment, _: experiment.answers,
+    ("experiment", "games"): lambda experiment, _: experiment.games,
     **{(kind, "records"): lambda lines, _: judged.records_of_judged(lines) for kind in _JUDGED},
     **{(kind, "bank"): lambda lines, _: banks.bank_entries(judged.bank_of_judged(lines)) for kind in _JUDGED[:2]},
 }

@@ -23,7 +23,7 @@ def keep_inputs(output: _Path | None, *inputs: object) -> None:
         InputError: it would.
     """
     for path in inputs:
-        if output and isinstance(path, str | os.PathLike) and path and _would_replace(output, path):
+        if output and _would_replace(output, path):
             raise InputError(f"{output}: is read here, and would be replaced; name another output")
 
 
@@ -50,26 +50,22 @@ def keep_cache(cache: _Path | None, *files: object) -> None:
     """
     for ending in ("", "-wal", "-shm", "-journal") if cache and cache != ":memory:" else ():
         for path in files:
-            if isinstance(path, str | os.PathLike) and path and _would_replace(f"{cache}{ending}", path):
+            if _would_replace(f"{cache}{ending}", path):
                 raise InputError(f"{path}: is a file of the reply cache, too; name another one", settings=("cache",))
 
 
-def _would_replace(output: _Path, path: _Path) -> bool:
+def _would_replace(output: _Path, source: object) -> bool:
     """Whether writing a file would replace another one, or a file of a collection."""
-    return "-" not in (output, path) and any(_is_same(Path(output), file) for file in _files_of(path, output))
+    if not isinstance(source, str | os.PathLike) or not source or "-" in (output, source):
+        return False
+    one, path = Path(output), Path(source)
+    is_there, files = one.is_file(), [path]
+    # Collections are looked into where the output is there, so that it can be lost.
+    if is_there and not path.is_file() and (path.is_dir() or str(source).startswith("rubric-measures/")):
+        from rubric_measures.corpora.collections import files_of
 
-
-def _is_same(one: Path, other: Path) -> bool:
-    is_one = followed(one).resolve() == followed(other).resolve()
-    return is_one or (one.is_file() and other.is_file() and one.samefile(other))
-
-
-def _files_of(source: _Path, output: _Path) -> list[Path]:
-    """What an input is read from; collections are looked into where the output is there, so that it can be lost."""
-    path = Path(source)
-    is_collection = path.is_dir() or str(source).startswith("rubric-measures/")
-    if path.is_file() or not Path(output).is_file() or not is_collection:
-        return [path]
-    from rubric_measures.corpora.collections import files_of
-
-    return files_of(str(source))
+        files = files_of(str(source))
+    written = followed(one).resolve()
+    return any(
+        followed(file).resolve() == written or (is_there and file.is_file() and one.samefile(file)) for file in files
+    )

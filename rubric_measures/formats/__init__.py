@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_text import shown
+from rubric_measures.base.json_text import parse_json, shown
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.base.tables import Column, Table
 from rubric_measures.formats.base import KINDS, Format, Head, PathName, cells_of, head_of
@@ -57,7 +57,7 @@ def detect_format(path: PathName) -> str:
             return found
     if head.is_json:
         # Says where it is no JSON.
-        head.parsed()
+        parse_json(head.first, path=name, line=1)
     problem = "is of no format that can be told by content; name the format"
     if not head.is_json and 1 < len(columns := cells_of(head.line)) < _MANY:
         said = meant(columns, {one: one for one in KNOWN_NAMES})

@@ -43,7 +43,7 @@ from rubric_measures.formats.specs import (
     words,
 )
 from rubric_measures.formats.tables import plain_name
-from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
+from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content, make_item_id
 
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
 _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
@@ -85,12 +85,6 @@ def known_label(value: Any) -> Any:
         return value
     label = "_".join(value.lower().replace("-", " ").replace("_", " ").split())
     return {"okey": "okay", "fail": "failed"}.get(label, label)
-
-
-def known_importance(value: Any) -> Importance | None:
-    """The importance that a text says; None for what is neither vital nor okay."""
-    label = known_label(value)
-    return label if label in ("vital", "okay") else None
 
 
 class BankEntry(Struct, frozen=True, kw_only=True):
@@ -159,7 +153,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
             if one.query_id != query_id:
                 problem = f"the item belongs to query {one.query_id!r}, its entry to {query_id!r}"
                 raise FormatError(problem, path=name, line=entry.line, field=f"items[{index}].query_id")
-            notes["every"] += needs_all_answers(one) and len(one.gold_answers) > 1
+            notes["every"] += len(one.gold_answers) > 1 and needs_all_answers(one)
             first = members.setdefault(one.item_id, one)
             if first is not one:
                 _same(first.text.strip(), one.text.strip(), f"item {one.item_id!r}", name, entry.line)
@@ -168,7 +162,8 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     if says:
         called = name or "test bank"
         warn("%s: %d items come twice in their query; the first is kept", called, notes["twice"])
-        warn("%s: %d importances other than vital and okay (%s) are none", called, odd.total(), shown_counts(odd))
+        if odd:
+            warn("%s: %d importances other than vital and okay (%s) are none", called, odd.total(), shown_counts(odd))
         warn("%s: %d queries have several texts; the first is kept, of those of facets none", called, several)
         warn(
             "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",
@@ -202,13 +197,14 @@ def items_of(
     facets = facet_ids(said.get("facet_text") for said, _ in rows if said.get("facet_id") is None)
     odd = Counter[str]()
 
-    def item(said: Mapping[str, Any], others: Mapping[str, Any]) -> RubricItem:
+    made = []
+    for said, others in rows:
         words = said["text"].strip() if form in _STRIPPED else said["text"]
         facet = said.get("facet_id")
         if facet is None:
             facet = facets.get((said.get("facet_text") or "").strip(), facet_id)
         stated, weight, info = said.get("importance"), said.get("weight"), said.get("info")
-        importance = known_importance(stated)
+        importance = label if (label := known_label(stated)) in ("vital", "okay") else None
         further = given({to: value for to, value in said.items() if to not in _OF_ITEMS})
         further |= {to: value for to, value in others.items() if value is not None or to == "importance"}
         if isinstance(stated, int | float):
@@ -226,14 +222,12 @@ def items_of(
         if not item_id and form in _HASHED:
             item_id = hashlib.md5(said["text"].encode("utf-8"), usedforsecurity=False).hexdigest()
         own = said.get("query_id")
-        return RubricItem(
+        made.append(RubricItem(
             item_id=item_id or make_item_id(query_id, said["text"], facet),
             query_id=query_id if own is None else own, text=words, kind=said.get("kind", kind), facet_id=facet,
             gold_answers=tuple(one.said["text"] for one in answers),
             importance=importance, weight=None if weight is None else float(weight), info=info,
-        )  # fmt: skip
-
-    made = [item(said, others) for said, others in rows]
+        ))  # fmt: skip
     return made, {facet: said for said, facet in facets.items()}, odd
 
 

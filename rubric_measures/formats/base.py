@@ -63,7 +63,7 @@ class Head(Struct, frozen=True, dict=True):
     def value(self) -> Any:
         """The JSON value of the first line; None where it is none."""
         try:
-            return self.parsed() if self.is_json else None
+            return parse_json(self.first) if self.is_json else None
         except FormatError:
             return None
 
@@ -96,14 +96,6 @@ class Head(Struct, frozen=True, dict=True):
             return self
         first = json.dumps(found).encode("utf-8")
         return self if found is None else Head(self.name, first, text[end : end + (1 << 16)].encode("utf-8"))
-
-    def parsed(self) -> Any:
-        """The JSON value of the first line.
-
-        Raises:
-            FormatError: it is none.
-        """
-        return parse_json(self.first, path=self.name, line=1)
 
 
 class Format(NamedTuple):

@@ -489,7 +489,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     ) -> Iterator[Row]:
         places: dict[tuple[str, ...], _FieldColumns] = {}
         strange: Counter[str] = Counter()
-        count, ids = 0, self._ids()
+        count, ids = 0, self._ids() if self.is_guarded else set[str]()
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
             columns = tuple(cells)
             try:

@@ -406,7 +406,7 @@ class _Ongoing:
                 missing = maker.missing(passage, asked, of)
                 self.report.kept += len(asked) - len(missing)
                 unit = of._replace(doc_id=passage.doc_id, text=passage.text, items=missing)
-                for part in maker.style.units(unit) if missing else ():
+                for part in maker.style.units(unit):
                     yield which, _job(maker.style, part, number)
 
     def _lazy_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
@@ -436,7 +436,7 @@ class _Ongoing:
                 ]
                 missing = maker.missing(passage, asked, opened.of)
                 unit = opened.of._replace(doc_id=doc_id, text=passage.text, items=missing)
-                return [_job(maker.style, part, number) for part in maker.style.units(unit)] if missing else []
+                return [_job(maker.style, part, number) for part in maker.style.units(unit)]
 
             yield which, in_waves(unsettled, known, jobs_of)
 

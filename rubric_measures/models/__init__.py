@@ -46,9 +46,10 @@ def make_backend(spec: str, **options: Any) -> Backend:
         PlugInError: the kind is a plug-in's that cannot be used.
     """
     kind, _, name = spec.partition(":")
-    if kind not in BACKENDS:
-        raise UnknownNameError("model", spec, BACKENDS, hint="(a model is named KIND or KIND:NAME)")
-    make = BACKENDS[kind]
+    try:
+        make = BACKENDS[kind]
+    except UnknownNameError:
+        raise UnknownNameError("model", spec, BACKENDS, hint="(a model is named KIND or KIND:NAME)") from None
     # Each kind is imported where it is asked for, so that nobody pays for another one's dependencies.
     if isinstance(make, type):
         check_options(spec, make, options)

@@ -23,17 +23,12 @@ from rubric_measures.models.base import Count, Reply, ReplyStatus, Request, chec
 from rubric_measures.types.entities import content_hash
 
 
-@lru_cache(maxsize=64)
-def _passage_words(text: str) -> frozenset[str]:
-    return frozenset(content_stems(text))
-
-
 @lru_cache(maxsize=8192)
 def _item_words(text: str) -> tuple[frozenset[str], ...]:
     """The content words of an item: of its text, or, with an answer key, of its text and each answer."""
     question, *answers = text.split("\n")
-    words = frozenset(content_stems(question))
-    return tuple(words | frozenset(content_stems(answer)) for answer in answers) or (words,)
+    words = content_stems(question)
+    return tuple(words | content_stems(answer) for answer in answers) or (words,)
 
 
 def lexical_grade(item: str, passage: str) -> int:
@@ -59,7 +54,7 @@ def lexical_grade(item: str, passage: str) -> int:
     >>> lexical_grade("Outer layer of the skin?", "The epidermis is the outer layer of skin.")
     5
     """
-    stated = _passage_words(passage)
+    stated = content_stems(passage)
     return max(5 * len(words & stated) // len(words) if words else 0 for words in _item_words(item))
 
 
@@ -88,9 +83,9 @@ def lexical_verdict(query: str, documents: str, answer_a: str, answer_b: str) ->
     >>> lexical_verdict("Why is the sky blue?", "Air scatters blue light.", "It is blue.", "Air scatters light.")
     '[[B]]'
     """
-    stated = [frozenset(content_stems(answer)) for answer in (answer_a, answer_b)]
+    stated = [content_stems(answer) for answer in (answer_a, answer_b)]
     if documents.strip():
-        wanted = _passage_words(query + "\n" + documents)
+        wanted = content_stems(query + "\n" + documents)
         stated = [words & wanted for words in stated]
     first, second = map(len, stated)
     return "[[A]]" if first > second else "[[B]]" if second > first else "[[C]]"

@@ -68,7 +68,7 @@ def clean_reply(text: str) -> str:
     >>> clean_reply("<think>Rating: 2?</think> 4"), clean_reply("analysisMaybe 3.assistantfinal4"), clean_reply("4</s>")
     ('4', '4', '4')
     """
-    return _without_end_tokens(_parted(text)[1])
+    return _without_end_tokens(without_thoughts(text)[1])
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
@@ -77,16 +77,9 @@ def without_thoughts(text: str) -> tuple[str, str]:
     >>> without_thoughts("<think>Rating: 2?</think> 4"), without_thoughts("Well.</think>4"), without_thoughts(" 4 ")
     (('Rating: 2?', '4'), ('Well.', '4'), ('', ' 4 '))
     """
-    thoughts, reply = _parted(text)
-    if not thoughts:
-        return "", text
-    return "\n".join(SAYS["marks"].sub("", thought).strip() for thought in thoughts), reply.strip()
-
-
-def _parted(text: str) -> tuple[list[str], str]:
-    """The thoughts in a reply, with their marks, and what is left of it."""
     if not SAYS["may_have_thoughts"].search(text):
-        return [], text
+        return "", text
+    whole = text
     thoughts: list[str] = []
 
     def take(found: re.Match[str]) -> str:
@@ -96,7 +89,8 @@ def _parted(text: str) -> tuple[list[str], str]:
     if "analysis" in text or "<|channel|>" in text:
         text, final = SAYS["final"].subn(take, text, count=1)
         text = SAYS["harmony_end"].sub("", text) if final else SAYS["not_final"].sub(take, text)
-    return thoughts, SAYS["thought_end"].sub(take, SAYS["thinking"].sub(take, text))
+    reply = SAYS["thought_end"].sub(take, SAYS["thinking"].sub(take, text)).strip()
+    return "\n".join(SAYS["marks"].sub("", one).strip() for one in thoughts), reply if thoughts else whole
 
 
 _MAX_NESTING = 50

@@ -50,7 +50,7 @@ def test_any_text_gets_a_grade_of_the_scale_and_more_text_never_less(item: str, 
 
 
 def test_stems_fold_case_plural_width_and_apostrophes() -> None:
-    assert content_stems("The SKINS’ Earth's ｌａｙｅｒｓ, 3.5") == ("skin", "earth", "layer", "3", "5")
+    assert content_stems("The SKINS’ Earth's ｌａｙｅｒｓ, 3.5") == {"skin", "earth", "layer", "3", "5"}
     assert all(word == word.lower() for word in STOPWORDS)
 
 
