@@ -1,8 +1,7 @@
-"""Collections: documents, queries, banks and grades, as ir_datasets has them.
+"""Collections: documents, queries, judgments, runs and answers, as ir_datasets has them.
 
 Importing this module registers `rubric-measures/example` and a pattern for folders and files (`rubric-measures/PATH`)
-with ir_datasets, so that `ir_datasets.load` knows them. Behind any of them may stand `/items`: its qrels are grades of
-rubric items.
+with ir_datasets, so that `ir_datasets.load` knows them.
 
 A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .parquet, .json), `queries` (.tsv, .json,
 .jsonl, .csv), `qrels.txt` (BEIR: `qrels/test.tsv`), `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`,
@@ -29,24 +28,17 @@ from ir_datasets.util.docs.lazy import LazyDocsIter
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.formats.answers import Answer, read_answers
-from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.queries import read_documents, read_queries
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records, spaced_form
 from rubric_measures.measures.grade_sets import read_judgments
-from rubric_measures.measures.grades import Grades
-from rubric_measures.measures.loading import load_records
-from rubric_measures.measures.qrels import qrels_of
 from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
-from rubric_measures.types.entities import Qrel, Run, TestBank
+from rubric_measures.types.entities import Qrel, Run
 
 _LOG = logging.getLogger("rubric_measures")
 PREFIX = "rubric-measures"
-_BANKS = ("questions", "nuggets")
 # What files of a folder are called; of those without a star the first one that is there counts.
 _FILES: Mapping[str, Sequence[str]] = table("folder")
-# What may stand behind an id, for qrels of items.
-_ITEMS = "/items"
 
 
 class UnknownCollectionError(InputError, KeyError):
@@ -133,33 +125,40 @@ def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]]) -> Any:
 
 
 class Collection(ir_datasets.Dataset):  # type: ignore[misc]
-    """An ir_datasets Dataset with rubric items and grades; everything is read when it is asked for.
+    """An ir_datasets Dataset with runs and answers; everything is read when it is asked for.
 
     As a Dataset it has docs_iter, docs_store, queries_iter and qrels_iter, as far as its source goes.
-    qrels_iter gives one label a passage: the maximum grade (Rubric-Qrels) where passages are graded, else what
-    assessors said; or one row an item, `iteration` being the item id.
 
-    Attributes:
+    Args:
         source: the folder, file or id.
-        banks: name (`questions`, `nuggets`) -> test bank.
-        judgments: what assessors said: a row a (query, document), or more in diversity qrels.
-        runs: run_id -> retrieval run, sorted by id.
-        answers: generated answers.
-        grades: the grades of the one grade set that is left, over its bank; None without records.
+        constituents: its documents, queries and qrels.
+        runs: gives the retrieval runs.
+        answers: gives the generated answers.
     """
 
-    banks: Mapping[str, TestBank] = {}
-    runs: Mapping[str, Run] = {}
-    answers: Sequence[Answer] = ()
-    grades: Grades | None = None
-
-    def __init__(self, source: str, *constituents: object) -> None:
+    def __init__(
+        self,
+        source: str,
+        *constituents: object,
+        runs: Callable[[], Iterable[Run]] = list,
+        answers: Callable[[], Sequence[Answer]] = list,
+    ) -> None:
         super().__init__(*constituents)
-        self.source = source
+        self.source, self._runs, self._answers = source, runs, answers
 
     @cached_property
+    def runs(self) -> Sequence[Run]:
+        """The retrieval runs, sorted by name."""
+        return sorted(self._runs(), key=attrgetter("run_id"))
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """The generated answers."""
+        return self._answers()
+
+    @property
     def judgments(self) -> Sequence[Qrel]:
-        """Of the source; another package's id has them as its qrels."""
+        """What assessors said: a row a (query, document), or more in diversity qrels."""
         return [Qrel(row.query_id, row.doc_id, row.relevance) for row in self.qrels_iter()] if self.has_qrels() else []
 
     @property
@@ -168,27 +167,16 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         queries = self.queries_iter() if self.has_queries() else ()
         return {one.query_id: str(one.default_text() if hasattr(one, "default_text") else one[1]) for one in queries}
 
-    def _qrels(self, of_items: bool, is_graded: bool, is_judged: bool) -> Iterator[Any]:
-        """The qrels, of items or of passages; if there are any."""
-        if of_items and is_graded:
-            yield _rows(formats.BaseQrels, formats.TrecQrel, self._item_rows)
-        elif not of_items and (is_graded or is_judged):
-            yield _rows(formats.BaseQrels, formats.GenericQrel, lambda: self._labels(is_graded))
-
-    def _labels(self, is_graded: bool) -> Iterator[formats.GenericQrel]:
-        rows = self.grades.qrels if is_graded and self.grades is not None else self.judgments
-        return (formats.GenericQrel(row.query_id, row.doc_id, row.relevance) for row in rows)
-
-    def _item_rows(self) -> Iterator[formats.TrecQrel]:
-        """One row a (passage, item), and rows of grade 0 for the document `*`: each item of the bank, and the scale."""
-        for row in qrels_of(self.grades, "item") if self.grades is not None else ():
-            yield formats.TrecQrel(row.query_id, row.doc_id, row.relevance, row.iteration)
-
 
 def _queries(read: Callable[[], Mapping[str, str]]) -> Any:
     return _rows(
         formats.BaseQueries, formats.GenericQuery, lambda: (formats.GenericQuery(*pair) for pair in read().items())
     )
+
+
+def _qrels(read: Callable[[], Iterable[Qrel]]) -> Any:
+    made = formats.GenericQrel
+    return _rows(formats.BaseQrels, made, lambda: (made(row.query_id, row.doc_id, row.relevance) for row in read()))
 
 
 def _files_in(folder: Path) -> dict[str, list[Path]]:
@@ -201,120 +189,72 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-class _Folder(Collection):
+def _folder(folder: Path) -> Collection:
     """A folder of files."""
-
-    def __init__(self, folder: Path, of_items: bool) -> None:
-        self._files = files = _files_in(folder)
-        if not files:
-            raise UnknownCollectionError(
-                f"{folder}: holds no documents (docs.*, corpus.*), queries.tsv, qrels.txt, banks, runs or "
-                "records; name files of documents one by one"
-            )
-        texts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
-        if "queries" in files:
-            texts.append(_queries(lambda: read_queries(files["queries"][0])))
-        super().__init__(str(folder), *texts, *self._qrels(of_items, "graded" in files, "qrels" in files))
-
-    @cached_property
-    def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]
-        """`questions.jsonl` and `nuggets.jsonl`, by name."""
-        return {name: load_bank(self._files[name][0]) for name in _BANKS if name in self._files}
-
-    @cached_property
-    def judgments(self) -> Sequence[Qrel]:
-        """`qrels.txt`, or BEIR's `qrels/test.tsv`."""
-        return [row for path in self._files.get("qrels", ()) for row in read_judgments(path)]
-
-    @cached_property
-    def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
-        """`runs/*.run`, by name."""
-        return {run.run_id: run for run in sorted(runs_of_files(self._files.get("runs", [])), key=attrgetter("run_id"))}
-
-    @cached_property
-    def answers(self) -> Sequence[Answer]:  # type: ignore[override]
-        """The generated answers of `answers/*.jsonl`."""
-        return [answer for path in self._files.get("answers", ()) for answer in read_answers(path)]
-
-    @cached_property
-    def grades(self) -> Grades | None:  # type: ignore[override]
-        """The grades of `graded*.jsonl` over the first bank with an item of theirs; None where there are none."""
-        files = self._files.get("graded", ())
-        if len(files) > 1:
-            names = ", ".join(path.name for path in files)
-            raise InputError(f"{self.source}: has several graded files ({names}); load one of them by its path")
-        for path in files:
-            graded = {
-                (group.query_id, item_id)
-                for group in iter_graded(path)
-                for passage in group.passages
-                for entry in passage.exam_grades or ()
-                for item_id in (*entry.correct_answered, *entry.wrong_answered)
-            }
-            over = (bank for bank in self.banks.values() if any((one.query_id, one.item_id) in graded for one in bank))
-            return load_records(path, next(over, None))
-        return None
+    files = _files_in(folder)
+    if not files:
+        raise UnknownCollectionError(
+            f"{folder}: holds no documents (docs.*, corpus.*), queries.tsv, qrels.txt, banks, runs or "
+            "records; name files of documents one by one"
+        )
+    made: Mapping[str, Callable[[list[Path]], Any]] = {
+        "docs": lambda paths: _Docs(partial(read_documents, paths)),
+        "queries": lambda paths: _queries(lambda: read_queries(paths[0])),
+        "qrels": lambda paths: _qrels(lambda: read_judgments(paths[0])),
+    }
+    return Collection(
+        str(folder),
+        *(make(files[kind]) for kind, make in made.items() if kind in files),
+        runs=lambda: runs_of_files(files.get("runs", [])),
+        answers=lambda: [answer for path in files.get("answers", ()) for answer in read_answers(path)],
+    )
 
 
-class _Records(Collection):
-    """A file of records: its rankings and judgments; texts and grades are read when they are asked for."""
+def _records(path: Path) -> Collection:
+    """A file of records: its rankings, titles of queries and judgments; texts are read when they are asked for."""
+    titles: dict[str, str] = {}
+    judged: list[Qrel] = []
 
-    def __init__(self, path: Path, of_items: bool) -> None:
-        self._path = path
-        self._titles: dict[str, str] = {}
-        self._judged: dict[tuple[str, str], float] = {}
-        self._is_graded = False
-        with paused_collector():
-            self.runs = by_query(path, self._runs_of)
-        texts = _Docs(self._texts), _queries(lambda: self._titles)
-        super().__init__(str(path), *texts, *self._qrels(of_items, self._is_graded, bool(self._judged)))
-
-    def _runs_of(self, groups: Iterable[QueryPassages]) -> Mapping[str, Run]:
-        return {run.run_id: run for run in runs_of_records(map(self._noted, groups), str(self._path))}
-
-    def _noted(self, group: QueryPassages) -> QueryPassages:
-        """The records of a query, of which the title in a judgment (else its text is not known) and labels are kept."""
+    def noted(group: QueryPassages) -> QueryPassages:
         query_id = group.query_id
-        self._is_graded = self._is_graded or any(one.exam_grades or one.grades for one in group.passages)
         # The workbench wants a title, so the id stands there where nobody knew one.
-        titles = (said.title_query for one in group.passages for said in one.judgments if said.title_query != query_id)
-        self._titles[query_id] = next(filter(None, titles), "")
-        labels = (((query_id, one.doc_id), one.judged(query_id)) for one in group.passages)
-        self._judged.update((pair, label) for pair, label in labels if label is not None)
+        said = (one.title_query for passage in group.passages for one in passage.judgments)
+        titles[query_id] = next((title for title in said if title not in (None, "", query_id)), "") or ""
+        labels = ((one.doc_id, one.judged(query_id)) for one in group.passages)
+        judged.extend(Qrel(query_id, doc_id, label) for doc_id, label in labels if label is not None)
         return group
 
-    @property
-    def judgments(self) -> Sequence[Qrel]:
-        """The highest label of each passage."""
-        return [Qrel(*pair, label) for pair, label in self._judged.items()]
+    def read(groups: Iterable[QueryPassages]) -> list[Run]:
+        titles.clear()
+        judged.clear()
+        return runs_of_records(map(noted, groups), str(path))
 
-    def _texts(self, wanted: frozenset[str] | None) -> dict[str, str]:
-        """doc_id -> text."""
-        texts: dict[str, str] = {}
-        with paused_collector():
-            # What is odd was said in the first reading.
-            for group in iter_graded(self._path, says=False):
-                for one in group.passages:
-                    if (wanted is None or one.doc_id in wanted) and texts.setdefault(one.doc_id, one.text) != one.text:
-                        problem = f"document {one.doc_id!r} has two texts in different queries"
-                        raise InputError(f"{self._path}: {problem}")
-                # See `iter_graded`.
-                del group
-        return texts
-
-    @cached_property
-    def grades(self) -> Grades | None:  # type: ignore[override]
-        """The grades of the records; None where nothing is graded."""
-        return load_records(self._path) if self._is_graded else None
+    with paused_collector():
+        runs = by_query(path, read)
+    parts = [_Docs(partial(_texts_in, path)), _queries(lambda: titles)]
+    return Collection(str(path), *parts, *([_qrels(lambda: judged)] if judged else ()), runs=lambda: runs)
 
 
-def load_collection(source: Any, *, of_items: bool = False) -> Any:
+def _texts_in(path: Path, wanted: frozenset[str] | None) -> dict[str, str]:
+    """doc_id -> text, of a file of records."""
+    texts: dict[str, str] = {}
+    with paused_collector():
+        # What is odd was said in the first reading.
+        for group in iter_graded(path, says=False):
+            for one in group.passages:
+                if (wanted is None or one.doc_id in wanted) and texts.setdefault(one.doc_id, one.text) != one.text:
+                    raise InputError(f"{path}: document {one.doc_id!r} has two texts in different queries")
+            # See `iter_graded`.
+            del group
+    return texts
+
+
+def load_collection(source: Any) -> Any:
     """A folder, a file, or an ir_datasets id as a collection; files are read when they are asked for.
 
     Args:
         source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
             documents, in any of the forms of `formats.queries`; or a collection, or None, which is given back.
-        of_items: whether qrels_iter gives one row a rubric item, for item measures, and not labels of passages.
 
     Raises:
         UnknownCollectionError: there is nothing of that name, or nothing in the folder.
@@ -335,7 +275,7 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
                 raise UnknownCollectionError(f"{one}: no such file; several are files of documents")
         return Collection(" ".join(map(str, paths)), _Docs(partial(read_documents, paths)))
     if path.exists():
-        return (_Folder if path.is_dir() else _Records)(path, of_items)
+        return (_folder if path.is_dir() else _records)(path)
     name = os.fspath(several[0])
     try:
         dataset = ir_datasets.load(name)
@@ -359,27 +299,24 @@ def example_folder() -> Path:
     raise InputError("the example collection is not installed; reinstall the package or clone its repository")
 
 
+def _named(name: str) -> Path:
+    """The folder or file that an id names, which may not be there."""
+    is_example = name == "example" or name.startswith("example/")
+    return Path(str(example_folder()) + name.removeprefix("example") if is_example else name)
+
+
 def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Any:
-    """What an id after `rubric-measures/` means: a path, maybe with a view behind it."""
-    path, of_items = _named(groups[0])
-    if not path.exists():
+    """What an id after `rubric-measures/` means."""
+    if not (path := _named(groups[0])).exists():
         raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
-    return load_collection(path, of_items=of_items)
-
-
-def _named(name: str) -> tuple[Path, bool]:
-    """The folder or file that an id names, which may not be there; and whether its items are asked for."""
-    if name == "example" or name.startswith("example/"):
-        name = str(example_folder()) + name.removeprefix("example")
-    of_items = name.endswith(_ITEMS) and not Path(name).exists()
-    return Path(name.removesuffix(_ITEMS) if of_items else name), of_items
+    return load_collection(path)
 
 
 def files_of(source: str | Path) -> list[Path]:
     """The files that a collection is read from: those of a folder, or the file; none of other packages' ids."""
     path, (prefix, _, name) = Path(source), str(source).partition("/")
     if not path.exists() and prefix == PREFIX and name:
-        path, _ = _named(name)
+        path = _named(name)
     if path.is_dir():
         return [file for files in _files_in(path).values() for file in files]
     return [path] if path.exists() else []
@@ -387,8 +324,7 @@ def files_of(source: str | Path) -> list[Path]:
 
 ir_datasets.registry.register_pattern(rf"^{PREFIX}/(.+)$", _from_id)
 with contextlib.suppress(InputError):
-    for _view in ("", _ITEMS):
-        ir_datasets.registry.register(f"{PREFIX}/example{_view}", _from_id("", (f"example{_view}",)))
+    ir_datasets.registry.register(f"{PREFIX}/example", _from_id("", ("example",)))
 
 
 T = TypeVar("T")

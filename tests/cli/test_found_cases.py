@@ -198,7 +198,6 @@ def test_a_collection_is_not_written_over(tmp_path: Path, capsys: pytest.Capture
         ["pool", "-c", str(folder), "-o", run],
         ["pool", "-c", str(folder), "-o", str(tmp_path / "link.jsonl")],
         ["pool", "-c", f"rubric-measures/{folder}", "-o", qrels],
-        ["pool", "-c", f"rubric-measures/{folder}/items", "-o", str(folder / "queries.tsv")],
         ["pool", "--judgments", qrels, "--judged", "-c", str(folder), "-o", str(folder / "docs.jsonl")],
         ["convert", run, "--to", "run", "-o", str(folder / "runs")],
     ):
