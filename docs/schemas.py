@@ -14,7 +14,7 @@ from typing import Any, Literal, get_type_hints
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
-from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, JudgeRow
+from rubric_measures.analysis.agreement import GraderRow
 from rubric_measures.analysis.calibration import Bias, Calibrated
 from rubric_measures.analysis.comparing import KeptComparisons, LeftOut
 from rubric_measures.analysis.comparison import Design
@@ -47,14 +47,6 @@ def record(name: str, of: Fields, like: Any = None) -> Any:
     return defstruct(name, told, namespace={"__doc__": like.__doc__} if like else {}, kw_only=True)
 
 
-LABELS: Fields = {
-    "source": str, "documents": int, "group": str, "statistics": dict[str, Interval], "outside": int,
-    "cutoffs": list[record(  # type: ignore[misc]
-        "judge_cutoff",
-        {"truth": int, "judge": int, "kappa": Interval, "tpr": Interval, "tnr": Interval, "f1": Interval},
-    )],
-    "leaderboard": LeaderboardCorrelation | None,
-}  # fmt: skip
 TABLE: Fields = {"table": str, "min_answers": int, "totals": list[int], "cells": list[AgreementCell]}
 
 FILES: dict[str, Any] = {
@@ -71,15 +63,14 @@ FILES: dict[str, Any] = {
         "asked": AskedCorrelation,
     },
     "agreement": {
-        "format": Literal["rubric_measures agreement 3"],
+        "format": Literal["rubric_measures agreement 4"],
         "sources": list[str],
         "only_in": list[int],
-        "agreement": Agreement,
-        "intervals": dict[str, Interval],
-        "cutoffs": list[BinaryAgreement],
         "alpha_all": dict[str, Interval],
         "truth": record("truth", {"source": str, "scale": tuple[int, int]}),
-        "judges": list[record("judge", LABELS, JudgeRow)],  # type: ignore[misc]
+        "graders": list[  # type: ignore[misc]
+            record("grader", {**fields(GraderRow), "grader": str, "group": str}, GraderRow)
+        ],
         "groups": list[list[str]],
     },
     "agreement-tables": {

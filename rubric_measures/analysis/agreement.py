@@ -4,8 +4,8 @@ Statistics of many confusion tables at once, so that data and bootstrap rounds r
 (samples, labels, labels): the rows of each are the first source's labels, or the truth's. A value that does not exist
 is NaN.
 
-Do two graders agree: all statistics of two label sources, Bland–Altman; two sources in full,
-several as a leaderboard of judges: the labels of each against the truth's, with intervals, and groups of equals.
+The labels of each grader against the truth's, with intervals: one grader in full, several as a leaderboard with groups
+of equals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,16 +91,16 @@ def alphas(coincidences: FloatArray, values: FloatArray, level: Level) -> FloatA
 
 
 def label_columns(tables: FloatArray, scale: FloatArray) -> Columns:
-    """The statistics of whole labels by name; `mean_difference` is that of first − second."""
+    """The statistics of whole labels by name; `bias` is the mean of second − first."""
     totals = np.einsum("bij->b", tables)
     both = tables + tables.transpose(0, 2, 1)
     return {
         "exact_match": ratio(np.einsum("bii->b", tables), totals),
-        "mean_difference": ratio(np.einsum("bij,ij->b", tables, scale[:, None] - scale[None, :]), totals),
         "kappa": kappas(tables, distances(scale)),
         "quadratic_kappa": kappas(tables, distances(scale, quadratic=True)),
         "alpha_nominal": alphas(both, scale, "nominal"),
         "alpha_ordinal": alphas(both, scale, "ordinal"),
+        "bias": ratio(np.einsum("bij,ij->b", tables, scale[None, :] - scale[:, None]), totals),
     }
 
 
@@ -172,24 +172,9 @@ def column_intervals(
     intervals = dict(zip(names, drawn.intervals("t"), strict=True))
     for name, one in intervals.items():
         base = name.split()[-1]
-        if base not in ("mean_difference", "bias"):
+        if base != "bias":
             intervals[name] = within(one, 0.0 if base in _SHARES else -1.0)
     return intervals, replicates
-
-
-def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int]) -> FloatArray:
-    """Counts of label pairs, one table: row i, column j is how often `a` says labels[i] and `b` says labels[j].
-
-    Args:
-        a: whole-number labels.
-        b: the other source's, same documents in the same order.
-        labels: the scale, ascending, with all labels that occur.
-
-    >>> confusion([0, 1, 1], [0, 0, 1], [0, 1]).tolist()
-    [[[1.0, 0.0], [1.0, 1.0]]]
-    """
-    left, right = np.asarray(a, dtype=np.int_), np.asarray(b, dtype=np.int_)
-    return query_tables(left, right, [""] * len(left), [""], labels)
 
 
 def kappa_of_confusion(
@@ -217,77 +202,6 @@ def kappa_of_confusion(
     scale = np.arange(len(counts), dtype=np.float64) if labels is None else np.asarray(labels, dtype=np.float64)
     value = float(kappas(counts[None], distances(scale, quadratic))[0])
     return None if np.isnan(value) else value
-
-
-@dataclass(frozen=True, slots=True)
-class BinaryAgreement:
-    """Agreement of labels binarised at a cutoff on each side (positive: label ≥ cutoff).
-
-    Attributes:
-        cutoff_a: inclusive cutoff of the first source.
-        cutoff_b: of the second.
-        both: positive in both.
-        only_a: positive in the first only.
-        only_b: positive in the second only.
-        neither: positive in none.
-        kappa: Cohen's κ; None where it is undefined (both sources constant).
-        interval: κ with its interval over queries.
-    """
-
-    cutoff_a: int
-    cutoff_b: int
-    both: int
-    only_a: int
-    only_b: int
-    neither: int
-    kappa: float | None
-    interval: Interval
-
-    @property
-    def exact_match(self) -> float:
-        """The share of documents with the same binary label."""
-        return (self.both + self.neither) / (self.both + self.only_a + self.only_b + self.neither)
-
-
-@dataclass(frozen=True, slots=True)
-class BlandAltman:
-    """Bias and limits of agreement of two sources on the same scale.
-
-    Attributes:
-        bias: mean of first − second.
-        deviation: standard deviation of the differences (n − 1); None with fewer than two pairs.
-        low: bias − 1.96 deviation.
-        high: bias + 1.96 deviation.
-        pairs: number of pairs.
-    """
-
-    bias: float
-    deviation: float | None
-    low: float | None
-    high: float | None
-    pairs: int
-
-
-def bland_altman(a: ArrayLike, b: ArrayLike) -> BlandAltman:
-    """Bland–Altman analysis: bias = mean(a − b), limits of agreement bias ± 1.96 SD.
-
-    Args:
-        a: numbers of the first source.
-        b: of the second, same documents in the same order.
-
-    Source: Bland and Altman (Lancet 1986); in this field RAGElo (Rackauckas et al. 2024).
-
-    >>> result = bland_altman([1, 2, 3], [1, 1, 1])
-    >>> result.bias, round(result.high, 2)
-    (1.0, 2.96)
-    """
-    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    differences = left - right
-    bias = float(differences.mean())
-    if len(differences) < 2:
-        return BlandAltman(bias, None, None, None, 1)
-    deviation = float(differences.std(ddof=1))
-    return BlandAltman(bias, deviation, bias - 1.96 * deviation, bias + 1.96 * deviation, len(differences))
 
 
 def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatArray) -> FloatArray:
@@ -324,35 +238,6 @@ def alpha_intervals(ratings: FloatArray, queries: Sequence[str], draws: Draws = 
     return column_intervals(matrices, statistics, Resample(len(matrices), draws))[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """All agreement statistics of two label sources, on the documents that both label.
-
-    Attributes:
-        pairs: number of documents.
-        labels: the joint scale, ascending.
-        confusion: rows are the first source's labels, columns the second's.
-        exact_match: share of documents with the same label.
-        mean_difference: mean of first − second.
-        kappa: Cohen's κ.
-        quadratic_kappa: with quadratic weights.
-        alpha_nominal: Krippendorff's α, nominal.
-        alpha_ordinal: Krippendorff's α, ordinal.
-        bland_altman: bias and limits of agreement.
-    """
-
-    pairs: int
-    labels: tuple[int, ...]
-    confusion: tuple[tuple[int, ...], ...]
-    exact_match: float
-    mean_difference: float
-    kappa: float | None
-    quadratic_kappa: float | None
-    alpha_nominal: float | None
-    alpha_ordinal: float | None
-    bland_altman: BlandAltman
-
-
 _RATES = ("kappa", "tpr", "tnr", "f1")
 
 
@@ -379,135 +264,176 @@ class LabelSource:
     instead: str = ""
 
 
-@dataclass(frozen=True)
-class JudgeRow:
-    """One judge against the truth.
+@dataclass(frozen=True, slots=True)
+class AtCutoff:
+    """A grader's labels and the truth's, each binarised at a cutoff (positive: label ≥ cutoff).
 
     Attributes:
-        judge: the judge, labels included.
+        truth: inclusive cutoff of the truth.
+        grader: of the grader.
+        both: documents that are positive in both.
+        truth_only: in the truth only.
+        grader_only: in the grader's labels only.
+        neither: in none.
+        kappa: Cohen's κ with its interval over queries.
+        tpr: the share of the truth's positives that the grader finds.
+        tnr: of its negatives.
+        f1: of the grader's positives.
+    """
+
+    truth: int
+    grader: int
+    both: int
+    truth_only: int
+    grader_only: int
+    neither: int
+    kappa: Interval
+    tpr: Interval
+    tnr: Interval
+    f1: Interval
+
+
+@dataclass(frozen=True)
+class GraderRow:
+    """One grader against the truth.
+
+    Attributes:
+        grader: the grader, labels included.
         documents: how many documents both label.
         outside: how many of its labels are outside the truth's scale.
-        statistics: name -> value with its interval over queries: `kappa`, `quadratic_kappa`, `alpha_nominal`,
-            `alpha_ordinal`, `exact_match`, `bias` (mean of judge − truth) and, where it is
-            known, `failed` (the share of the judge's grades that failed).
-        cutoffs: (cutoff of the truth, of the judge) -> `kappa`, `tpr`, `tnr` and `f1` likewise.
+        statistics: name -> value with its interval over queries: `exact_match` (the share of documents with the same
+            label), `kappa` (Cohen's), `quadratic_kappa`, `alpha_nominal`, `alpha_ordinal` (Krippendorff's), `bias`
+            (mean of grader − truth) and, where it is known, `failed` (the share of the grader's grades that failed).
+        limits: the limits of agreement of Bland and Altman: bias ± 1.96 standard deviations (n − 1) of the differences;
+            None with fewer than two documents.
+        labels: the labels that occur, ascending.
+        confusion: rows are the truth's labels, columns the grader's.
+        cutoffs: the labels binarised, a pair of cutoffs each.
         leaderboard: the leaderboard that its labels make of runs, against the truth's; None without runs.
     """
 
-    judge: LabelSource
+    grader: LabelSource
     documents: int
     outside: int
     statistics: Mapping[str, Interval]
-    cutoffs: Mapping[tuple[int, int], Mapping[str, Interval]]
+    limits: tuple[float, float] | None
+    labels: tuple[int, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    cutoffs: tuple[AtCutoff, ...]
     leaderboard: LeaderboardCorrelation | None = None
 
     @property
     def name(self) -> str:
-        """The judge's name."""
-        return self.judge.name
+        """The grader's name."""
+        return self.grader.name
 
 
 @dataclass(frozen=True)
-class JudgeBoard:
-    """Judges against one truth, the highest κ first.
+class GraderBoard:
+    """Graders against one truth, the highest κ first.
 
     Attributes:
-        truth: the labels that judges are held to.
+        truth: the labels that graders are held to.
         scale: the lowest and the highest label of the truth's scale.
-        rows: the judges.
-        groups: groups of judges whose κ cannot be told apart, best first; empty without rounds.
+        rows: the graders.
+        groups: groups of graders whose κ cannot be told apart, best first; empty without rounds.
     """
 
     truth: LabelSource
     scale: tuple[int, int]
-    rows: tuple[JudgeRow, ...]
+    rows: tuple[GraderRow, ...]
     groups: tuple[tuple[str, ...], ...]
 
 
-def judge_board(
+def grader_board(
     truth: LabelSource,
-    judges: Sequence[LabelSource],
+    graders: Sequence[LabelSource],
     ends: tuple[int, int],
     cutoffs: Sequence[tuple[int, int]],
     draws: Draws,
-) -> JudgeBoard:
-    """All judges against the truth, each on the documents that both label.
+) -> GraderBoard:
+    """All graders against the truth, each on the documents that both label.
 
-    All judges see the same resampled queries: those in which one of them shares a document with the truth. Groups are
+    All graders see the same resampled queries: those in which one of them shares a document with the truth. Groups are
     of `Drawn.apart` of κ.
 
     Args:
-        truth: the labels that judges are held to.
-        judges: one or more.
+        truth: the labels that graders are held to.
+        graders: one or more.
         ends: the truth's scale.
-        cutoffs: (cutoff of the truth, of the judge); none for each label of the truth's scale but the lowest.
+        cutoffs: (cutoff of the truth, of the grader); none for each label of the truth's scale but the lowest.
         draws: rounds (0 for no intervals and no groups), seed and level.
 
     Raises:
-        InputError: a judge shares no document with the truth.
+        InputError: a grader shares no document with the truth.
     """
-    common = [sorted(truth.labels.keys() & judge.labels.keys()) for judge in judges]
-    for judge, keys in zip(judges, common, strict=True):
+    common = [sorted(truth.labels.keys() & grader.labels.keys()) for grader in graders]
+    for grader, keys in zip(graders, common, strict=True):
         if not keys:
-            raise InputError(f"{judge.name} and {truth.name} label no common document")
+            such = ("/".join(min(one.labels, default=("nothing",))) for one in (truth, grader))
+            raise InputError(f"{truth.name} and {grader.name} label no common document: {' against '.join(such)}")
     names = sorted({key[0] for keys in common for key in keys})
-    pairs = list(cutoffs) or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
+    pairs = list(dict.fromkeys(cutoffs)) or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
     engine = Resample(len(names), draws)
-    # Each judge's row, and its κ in every bootstrap round.
-    found: list[tuple[JudgeRow, FloatArray]] = []
-    for judge, keys in zip(judges, common, strict=True):
-        a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, judge))
-        intervals, at, drawn = _statistics(a, b, [key[0] for key in keys], names, pairs, engine)
-        del intervals["mean_difference"]
-        if judge.failed is not None:
-            lost = np.array([judge.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
-            # As a table of one row a query: failed grades before all of them.
-            intervals |= column_intervals(
-                lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
-            )[0]
-        outside = sum(not ends[0] <= label <= ends[1] for label in judge.labels.values())
-        found.append((JudgeRow(judge, len(keys), outside, intervals, at), drawn))
+    # Each grader's row, and its κ in every bootstrap round.
+    found = [_row(truth, *one, ends, names, pairs, engine) for one in zip(graders, common, strict=True)]
     found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
     rows = [row for row, _ in found]
     kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
     apart = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
     groups = groups_of_equals(kappas.tolist(), apart) if len(drawn) else []
     together = tuple(tuple(rows[place].name for place in group) for group in groups)
-    return JudgeBoard(truth, ends, tuple(rows), together)
+    return GraderBoard(truth, ends, tuple(rows), together)
 
 
-def _kappa(row: JudgeRow) -> float:
-    """κ for the order of judges; those without come last."""
+def _kappa(row: GraderRow) -> float:
+    """κ for the order of graders; those without come last."""
     value = row.statistics["kappa"].estimate
     return -np.inf if value is None else value
 
 
-def _statistics(
-    a: NDArray[np.int_],
-    b: NDArray[np.int_],
-    queries: Sequence[str],
+def _row(
+    truth: LabelSource,
+    grader: LabelSource,
+    keys: Sequence[Key],
+    ends: tuple[int, int],
     names: Sequence[str],
     pairs: Sequence[tuple[int, int]],
     engine: Resample,
-) -> tuple[dict[str, Interval], dict[tuple[int, int], dict[str, Interval]], FloatArray]:
-    """The statistics of two sources with their intervals, those at the cutoffs, and κ in every bootstrap round.
+) -> tuple[GraderRow, FloatArray]:
+    """A grader against the truth, and its κ in every bootstrap round.
 
-    The bias is the mean of second − first.
+    Source of the limits: Bland and Altman (Lancet 1986); in this field RAGElo (Rackauckas et al. 2024).
     """
-    scale = np.union1d(a, b).tolist()
-    values = np.array(scale, dtype=np.float64)
+    a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, grader))
+    scale = np.union1d(a, b)
+    values = scale.astype(np.float64)
 
     def statistics(tables: FloatArray) -> Columns:
         found = label_columns(tables, values)
-        # Not its negative, which of 0 is -0.
-        found["bias"] = 0.0 - found["mean_difference"]
         for pair, binary in binary_tables(tables, values, pairs).items():
             found |= {f"{pair} {name}": column for name, column in rates_columns(binary).items()}
         return found
 
-    intervals, drawn = column_intervals(query_tables(a, b, queries, names, scale), statistics, engine)
-    at = {pair: {name: intervals.pop(f"{pair} {name}") for name in _RATES} for pair in dict.fromkeys(pairs)}
-    return intervals, at, drawn["kappa"]
+    tables = query_tables(a, b, [key[0] for key in keys], names, scale.tolist())
+    intervals, drawn = column_intervals(tables, statistics, engine)
+    whole = tables.sum(axis=0, keepdims=True)
+    at = tuple(
+        AtCutoff(*pair, *binary.astype(int).ravel().tolist(), *(intervals.pop(f"{pair} {name}") for name in _RATES))
+        for pair, binary in binary_tables(whole, values, pairs).items()
+    )
+    if grader.failed is not None:
+        lost = np.array([grader.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
+        # As a table of one row a query: failed grades before all of them.
+        intervals |= column_intervals(
+            lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
+        )[0]
+    outside = sum(not ends[0] <= label <= ends[1] for label in grader.labels.values())
+    reach = 1.96 * float((b - a).std(ddof=1)) if len(keys) > 1 else None
+    bias = float((b - a).mean())
+    limits = None if reach is None else (bias - reach, bias + reach)
+    counts = tuple(map(tuple, whole[0].astype(int).tolist()))
+    return GraderRow(grader, len(keys), outside, intervals, limits, tuple(scale.tolist()), counts, at), drawn["kappa"]
 
 
 def _as_written(source: LabelSource) -> LabelSource:
@@ -520,55 +446,47 @@ def _as_written(source: LabelSource) -> LabelSource:
 
 
 @dataclass(frozen=True)
-class SourceAgreement(Reported):
-    """How far label sources agree; pairwise numbers are of the first two, and `judges` has every source but the truth.
+class SourceAgreement(GraderBoard, Reported):
+    """How far label sources agree: every source but the truth is a grader, with a row.
 
-    Attributes:
+    Attributes: see `GraderBoard`, and
         names: the sources.
         only_in: for each source, the documents that no other source labels.
-        agreement: all statistics of the first two.
-        intervals: the statistics of `agreement` by name with their intervals over queries.
-        cutoffs: binarised at the cutoffs asked for.
         alphas: Krippendorff's α of all sources by level, missing labels allowed.
-        judges: every source but the truth against the truth.
         lacking: source -> queries of all the others of which it labels no document.
         unused: source -> the labels of the scale that it never uses.
     """
 
     names: tuple[str, ...]
     only_in: tuple[int, ...]
-    agreement: Agreement
-    intervals: Mapping[str, Interval]
-    cutoffs: tuple[BinaryAgreement, ...]
     alphas: Mapping[str, Interval]
-    judges: JudgeBoard
     lacking: Mapping[str, Sequence[str]]
     unused: Mapping[str, Sequence[int]]
 
     def __repr__(self) -> str:
-        return f"<SourceAgreement of {' and '.join(self.names)} on {self.agreement.pairs} pairs>"
+        return f"<SourceAgreement of {' and '.join(self.names)} on {self.rows[0].documents} documents>"
 
     def report(self, places: int = 4) -> Report:
-        """What two sources agree on in full, then the judges; of more sources the judges and α of all.
+        """One grader in full; of several the leaderboard, and α of all sources.
 
-        For programs several judges are a row each, with `low:` and `high:` before the ends of intervals.
+        For programs several graders are a row each, with `low:` and `high:` before the ends of intervals.
         """
         content = {
-            "format": "rubric_measures agreement 3",
+            "format": "rubric_measures agreement 4",
             "sources": self.names,
-            **{name: getattr(self, name) for name in _SAME},
+            "only_in": self.only_in,
             "alpha_all": self.alphas,
-            "truth": {"source": self.judges.truth.name, "scale": self.judges.scale},
-            "judges": [_judge(row, self.judges) for row in self.judges.rows],
-            "groups": self.judges.groups,
+            "truth": {"source": self.truth.name, "scale": self.scale},
+            "graders": [{**vars(row), "grader": row.name, "group": _group(row, self)} for row in self.rows],
+            "groups": self.groups,
         }
-        data = [_judges(self.judges, places)] if len(self.names) > 2 else ()
+        data = [_graders(self, places)] if len(self.rows) > 1 else ()
         return Report(_tables(self, places), data, lambda: plain(content))
 
     @property
     def is_complete(self) -> bool:
-        """Whether κ is defined."""
-        return self.agreement.kappa is not None
+        """Whether every κ is defined."""
+        return all(row.statistics["kappa"].estimate is not None for row in self.rows)
 
     def log_notes(self) -> None:
         """Logs what is left out or undefined."""
@@ -586,16 +504,18 @@ class SourceAgreement(Reported):
         for name, count in zip(self.names, self.only_in, strict=True):
             if count:
                 yield Note(f"left out of the pairs: {counted(count, 'document')} labelled by {name} only", (name,))
-        low, high = self.judges.scale
-        for row in self.judges.rows:
+        low, high = self.scale
+        for row in self.rows:
             what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
             if row.outside:
                 yield Note(f"{what}and count as they are", (row.name,))
         for name, labels in self.unused.items():
             listed = ", ".join(map(str, labels[:12])) + f" and {len(labels) - 12} more" * (len(labels) > 12)
             yield Note(f"{name} never uses the label{'s' * (len(labels) > 1)} {listed}", (name,), False)
-        if self.agreement.kappa is None:
-            yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
+        for row in self.rows:
+            if row.statistics["kappa"].estimate is None:
+                text = f"{row.name} and {self.truth.name} give one and the same label throughout"
+                yield Note(f"kappa and alpha are undefined: {text}", (row.name,))
 
 
 def _whole(source: LabelSource) -> LabelSource:
@@ -624,56 +544,37 @@ def compare_sources(
     """Compares label sources by all agreement statistics.
 
     Args:
-        sources: two or more; pairwise statistics are of the first two, α is of all.
-        cutoffs: (cutoff of the first, of the second and all others), inclusive. Judges without any are binarised at
-            each label of the truth's scale but the lowest, on both sides.
+        sources: two or more.
+        cutoffs: (cutoff of the first, of the second and all others), inclusive; without any, each label of the truth's
+            scale but the lowest, on both sides.
         scale: the labels that a source may use; by default the truth's scale, or from its lowest label to its highest.
         draws: of the intervals over queries; 0 rounds for none.
-        truth: the source that all others are judged by.
+        truth: the source that all others are held to.
 
     Raises:
-        InputError: fewer than two sources, labels with fractions, the first two have no document in common, or a cutoff
-            is above the scale.
+        InputError: fewer than two sources, labels with fractions, a source has no document in common with the truth, or
+            a cutoff is above the scale.
     """
     sources = _comparable(sources, cutoffs)
     ends = _source_ends(sources[truth], scale)
     _refuse_many(sources[truth].name if scale is None else "the scale", ends)
-    first, second = sources[0].labels, sources[1].labels
-    common = sorted(first.keys() & second.keys())
-    a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
-    queries = [key[0] for key in common]
     counts = Counter(key for source in sources for key in source.labels)
     every = sorted(counts)
     ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
-    names = sorted(set(queries))
-    intervals, by_cutoff, _ = _statistics(a, b, queries, names, cutoffs, Resample(len(names), draws))
-    del intervals["bias"]
     pairs = [pair if truth == 0 else pair[::-1] for pair in cutoffs]
     asked = [{key[0] for key in source.labels} for source in sources]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
     used = [set(map(int, source.labels.values())) for source in sources]
     together = set[int]().union(*used)
     labels = scale if scale is not None else range(min(0, *together), max(together) + 1)
-    values: Any = {name: intervals[name].estimate for name in _STATISTICS.values()}
-    own = np.unique(np.concatenate([a, b])).tolist()
-    table = tuple(map(tuple, confusion(a, b, own)[0].astype(int).tolist()))
-
-    def binary(pair: tuple[int, int]) -> BinaryAgreement:
-        kappa = by_cutoff[pair]["kappa"]
-        table = confusion(a < pair[0], b < pair[1], [0, 1])[0].astype(int)
-        both, only_a, only_b, neither = table.ravel().tolist()
-        return BinaryAgreement(*pair, both, only_a, only_b, neither, kappa.estimate, kappa)
-
+    board = grader_board(sources[truth], [*sources[:truth], *sources[truth + 1 :]], ends, pairs, draws)
     return SourceAgreement(
-        tuple(source.name for source in sources),
-        tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
-        Agreement(len(a), tuple(own), table, **values, bland_altman=bland_altman(a, b)),
-        intervals,
-        tuple(map(binary, cutoffs)),
-        alpha_intervals(ratings, [key[0] for key in every], draws),
-        judge_board(sources[truth], [*sources[:truth], *sources[truth + 1 :]], ends, pairs, draws),
-        {source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
-        {one.name: sorted(left) for one, of in zip(sources, used, strict=True) if (left := {*labels} - of)},
+        **vars(board),
+        names=tuple(source.name for source in sources),
+        only_in=tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
+        alphas=alpha_intervals(ratings, [key[0] for key in every], draws),
+        lacking={source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
+        unused={one.name: sorted(left) for one, of in zip(sources, used, strict=True) if (left := {*labels} - of)},
     )
 
 
@@ -685,14 +586,8 @@ def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int
         for level, source in zip(pair, sources, strict=False):
             refuse_unreachable(source.scale, level, source.name)
     sources = list(map(_as_written, map(_whole, sources)))
-    first, second = sources[0].labels, sources[1].labels
     for source in sources:
         _refuse_many(source.name, source.labels.values(), 10_000)
-    if first.keys().isdisjoint(second):
-        raise InputError(
-            f"{sources[0].name} and {sources[1].name} label no common document: "
-            f"{'/'.join(min(first, default=('nothing',)))} against {'/'.join(min(second, default=('nothing',)))}"
-        )
     return sources
 
 
@@ -715,34 +610,18 @@ def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, 
     return int(min(truth.labels.values(), default=0)), int(max(truth.labels.values(), default=0))
 
 
-# What people see of a judge beside the rest.
+# What people see of each of several graders.
 _SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "bias", "failed")
-# What the JSON calls as the result does.
-_SAME = ("only_in", "agreement", "intervals", "cutoffs")
-_ALL = (*("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "exact_match", "bias"), "failed")
 
 
-def _judge(row: JudgeRow, board: JudgeBoard) -> dict[str, object]:
-    return {
-        "source": row.name,
-        "documents": row.documents,
-        "group": _group(row, board),
-        "statistics": row.statistics,
-        "cutoffs": [{"truth": truth, "judge": judge, **rates} for (truth, judge), rates in row.cutoffs.items()],
-        "outside": row.outside,
-        "leaderboard": row.leaderboard,
-    }
-
-
-def _group(row: JudgeRow, board: JudgeBoard) -> str:
+def _group(row: GraderRow, board: GraderBoard) -> str:
     return group_letters(row.name, board.groups)
 
 
 def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
-    if len(result.names) == 2:
-        yield from _pair_tables(result, places)
-    yield from _judge_tables(result.judges, places)
-    if len(result.names) > 2:
+    yield from _in_full(result, places) if len(result.rows) == 1 else [_graders(result, places)]
+    yield from _further_tables(result, places)
+    if len(result.rows) > 1:
         rows: list[list[Cell]] = [
             [level, alpha.estimate, alpha.low, alpha.high] for level, alpha in result.alphas.items()
         ]
@@ -750,68 +629,48 @@ def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
         yield Table(heads, rows, notes=without_width(result.alphas.items()))
 
 
-# The statistics of two sources as people read them.
-_STATISTICS = {
-    "exact match": "exact_match",
-    "mean difference": "mean_difference",
-    "kappa": "kappa",
-    "kappa quadratic": "quadratic_kappa",
-    "alpha nominal": "alpha_nominal",
-    "alpha ordinal": "alpha_ordinal",
-}
-
-
-def _pair_tables(result: SourceAgreement, places: int) -> Iterator[Table]:
-    one, limits = result.agreement, result.agreement.bland_altman
-    shown = {name: result.intervals[field] for name, field in _STATISTICS.items()}
-    rows: list[list[Cell]] = [["pairs", one.pairs, None, None]]
+def _in_full(board: GraderBoard, places: int) -> Iterator[Table]:
+    (row,) = board.rows
+    shown = {name.replace("_", " "): of for name, of in row.statistics.items()}
+    rows: list[list[Cell]] = [["pairs", row.documents, None, None]]
     rows += [[name, of.estimate, of.low, of.high] for name, of in shown.items()]
-    rows += [[f"Bland-Altman {name}", getattr(limits, name), None, None] for name in ("low", "bias", "high")]
-    yield Table(columns(["statistic", "value", "low", "high"], places), rows, notes=without_width(shown.items()))
-    first, second = result.names[:2]
-    rows = [[str(label), *counts, sum(counts)] for label, counts in zip(one.labels, one.confusion, strict=True)]
-    rows.append(["total", *(sum(column) for column in zip(*one.confusion, strict=True)), one.pairs])
-    yield Table(columns([f"{first} \\ {second}", *map(str, one.labels), "total"]), rows)
-    if result.cutoffs:
-        rows = [
-            [f">= {cell.cutoff_a} / >= {cell.cutoff_b}", cell.both, cell.only_a, cell.only_b, cell.neither,
-             cell.exact_match, cell.kappa, cell.interval.low, cell.interval.high]
-            for cell in result.cutoffs
-        ]  # fmt: skip
-        names = ["cutoffs", "both", "first only", "second only", "neither", "exact match", "kappa", "low", "high"]
-        notes = without_width((f"kappa >= {one.cutoff_a} / >= {one.cutoff_b}", one.interval) for one in result.cutoffs)
-        yield Table(columns(names, places), rows, notes=notes)
+    rows += [["limits of agreement", None, *row.limits]] if row.limits else []
+    notes = [f"bias: mean of {row.name} − {board.truth.name}", *without_width(shown.items())]
+    yield Table(columns(["statistic", "value", "low", "high"], places), rows, notes=notes)
+    rows = [[str(label), *counts, sum(counts)] for label, counts in zip(row.labels, row.confusion, strict=True)]
+    rows.append(["total", *(sum(column) for column in zip(*row.confusion, strict=True)), row.documents])
+    yield Table(columns([f"{board.truth.name} \\ {row.name}", *map(str, row.labels), "total"]), rows)
 
 
 def _cell(interval: Interval | None) -> Ranged | None:
     return None if interval is None else Ranged(interval.estimate, interval.low, interval.high)
 
 
-def _coefficient(row: JudgeRow, index: int) -> Ranged | None:
+def _coefficient(row: GraderRow, index: int) -> Ranged | None:
     found = row.leaderboard.coefficients[index] if row.leaderboard else None
     return None if found is None else Ranged(found.value, *found.ends)
 
 
-def _judges(board: JudgeBoard, places: int) -> Table:
-    """A row a judge; people see the cutoffs and leaderboards in tables of their own."""
+def _graders(board: GraderBoard, places: int) -> Table:
+    """A row a grader; people see the cutoffs and leaderboards in tables of their own."""
     first = board.rows[0]
-    cells: dict[Column | str, Callable[[JudgeRow], Cell]] = {
-        "judge": lambda row: row.name,
+    cells: dict[Column | str, Callable[[GraderRow], Cell]] = {
+        "grader": lambda row: row.name,
         "documents": lambda row: row.documents,
     }
 
     def programs(name: str) -> Column:
         return Column(name, places, only="programs", is_ranged=True)
 
-    for name in (name for name in _ALL if any(name in row.statistics for row in board.rows)):
+    for name in dict.fromkeys(name for row in board.rows for name in row.statistics):
         head = programs(name)._replace(only="" if name in _SHOWN else "programs")
         cells[head] = lambda row, name=name: _cell(row.statistics.get(name))  # type: ignore[misc]
     cells["group"] = lambda row: _group(row, board)
     cells[Column("outside", only="programs")] = lambda row: row.outside
-    for pair in first.cutoffs:
+    for place, at in enumerate(first.cutoffs):
         for rate in _RATES:
-            head = programs("{}>={}/{}".format(rate, *pair))
-            cells[head] = lambda row, pair=pair, rate=rate: _cell(row.cutoffs[pair][rate])  # type: ignore[misc]
+            head = programs(f"{rate}>={at.truth}/{at.grader}")
+            cells[head] = lambda row, place=place, rate=rate: _cell(getattr(row.cutoffs[place], rate))  # type: ignore[misc]
     ranked = next((row.leaderboard for row in board.rows if row.leaderboard is not None), None)
     for index, one in enumerate(ranked.coefficients if ranked else ()):
         cells[programs(one.name)] = lambda row, index=index: _coefficient(row, index)  # type: ignore[misc]
@@ -820,26 +679,30 @@ def _judges(board: JudgeBoard, places: int) -> Table:
     kappa = first.statistics["kappa"]
     few = few_queries(kappa.units) if len(board.rows) > 1 else ""
     shown = ((f"{name} of {row.name}", row.statistics.get(name)) for row in board.rows for name in _SHOWN)
-    notes = [f"judges of {board.truth.name}", *[f"group: {few}"] * bool(few), *without_width(shown)]
+    notes = [
+        f"held to {board.truth.name}; bias: mean of grader − truth",
+        *[f"group: {few}"] * bool(few),
+        *without_width(shown),
+    ]
     return declared(board.rows, cells, places, notes=notes)
 
 
-def _worst_run(row: JudgeRow) -> str | None:
+def _worst_run(row: GraderRow) -> str | None:
     found = row.leaderboard
     return found.worst_run if found is not None and found.worst_drop else None
 
 
-def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:
-    yield _judges(board, places)
+def _further_tables(board: GraderBoard, places: int) -> Iterator[Table]:
+    every = [(row.name, at) for row in board.rows for at in row.cutoffs]
     rows: list[list[Cell]] = [
-        [row.name, ">= {} / >= {}".format(*pair), *(_cell(rates[rate]) for rate in _RATES)]
-        for row in board.rows
-        for pair, rates in row.cutoffs.items()
-    ]
+        [name, f">= {at.truth} / >= {at.grader}", at.both, at.truth_only, at.grader_only, at.neither,
+         *(_cell(getattr(at, rate)) for rate in _RATES)]
+        for name, at in every
+    ]  # fmt: skip
     if rows:
-        of_rows = [(row.name, rates) for row in board.rows for rates in row.cutoffs.values()]
-        shown = ((f"{rate} of {name}", rates[rate]) for name, rates in of_rows for rate in _RATES)
-        heads = ["judge", "truth / judge", "kappa", "TPR", "TNR", "F1"]
+        shown = ((f"{rate} of {name}", getattr(at, rate)) for name, at in every for rate in _RATES)
+        counts = ["both", "truth only", "grader only", "neither"]
+        heads = ["grader", "truth / grader", *counts, "kappa", "TPR", "TNR", "F1"]
         yield Table(columns(heads, places), rows, notes=without_width(shown))
     ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
     if ranked:

@@ -91,25 +91,25 @@ def agreement(
     grader_b: str | Grader | None = None,
     notes: bool = True,
 ) -> SourceAgreement:
-    """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more, or a leaderboard of judges.
+    """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more, or a leaderboard of graders.
 
     >>> import rubric_measures
     >>> from ir_measures import Qrel
     >>> ours = [Qrel("q1", "d1", 1), Qrel("q1", "d2", 0), Qrel("q1", "d3", 1)]
     >>> theirs = [Qrel("q1", "d1", 1), Qrel("q1", "d2", 0), Qrel("q1", "d3", 0)]
-    >>> round(rubric_measures.agreement(ours, theirs, draws=rubric_measures.Draws(0)).agreement.kappa, 2)
+    >>> found = rubric_measures.agreement(ours, theirs, draws=rubric_measures.Draws(0))
+    >>> round(found.rows[0].statistics["kappa"].estimate, 2)
     0.4
 
     Args:
         sources: two or more of what `load` takes; `judgments:FILE` are the judgments inside a file of graded records,
-            and such a file alone is compared with them. The first is the truth, all others are judges, with a row each
-            in `judges`. Of a file of records alone its judgments are the truth; the judges of a table alone are
-            compared, of which the first, or the one that `grader` names, is the truth. Pairwise numbers are of the
-            first two.
+            and such a file alone is compared with them. The first is the truth, all others are graders, with a row each
+            in `rows`. Of a file of records alone its judgments are the truth; the graders of a table alone are
+            compared, of which the first, or the one that `grader` names, is the truth.
         items: compare item grades, not labels of passages, which are the highest grade of their items. `write_qrels`
             makes other labels.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
-        runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
+        runs: TREC runs: the leaderboard that each grader's labels make of them is correlated with the truth's.
         measure: of these leaderboards; nDCG@10 by default.
         draws: of the intervals over queries; no rounds for none.
         bank: the test bank of records.
@@ -140,7 +140,8 @@ def agreement(
         list(cutoff),
         scale=None if wanted.scale is None else range(wanted.scale.lowest, wanted.scale.highest + 1),
         draws=draws,
-        truth=int(len(sources) == 1 and _is_records(sources[0])),
+        # Of records alone their judgments were added.
+        truth=int(len(given) > len(sources)),
     )
     made = result if runs is None else _with_leaderboards(result, runs, measure or "nDCG@10", draws)
     if notes:
@@ -149,22 +150,21 @@ def agreement(
 
 
 def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws: Draws) -> SourceAgreement:
-    """The agreement with the leaderboards that the judges' labels make of runs, against the truth's."""
+    """The agreement with the leaderboards that the graders' labels make of runs, against the truth's."""
 
-    def scored(judge: LabelSource) -> RunScores:
-        rows = [Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()]
-        with naming(judge.name):
+    def scored(grader: LabelSource) -> RunScores:
+        rows = [Qrel(key[0], key[1], int(label)) for key, label in grader.labels.items()]
+        with naming(grader.name):
             board = score(rows, read, measure, overall=False, notes=False)
         return scores_of_board(board, board.measures[0])
 
-    def compared(judge: LabelSource) -> LeaderboardCorrelation:
-        return correlate_leaderboards(truth, scored(judge), _COEFFICIENTS, draws, details=False)
+    def compared(grader: LabelSource) -> LeaderboardCorrelation:
+        return correlate_leaderboards(truth, scored(grader), _COEFFICIENTS, draws, details=False)
 
-    # Each run is read once for all judges.
+    # Each run is read once for all graders.
     read = [run_of(run) if isinstance(run, str) else run for run in run_list(runs)]
-    truth = scored(result.judges.truth)
-    rows = tuple(replace(row, leaderboard=compared(row.judge)) for row in result.judges.rows)
-    return replace(result, judges=replace(result.judges, rows=rows))
+    truth = scored(result.truth)
+    return replace(result, rows=tuple(replace(row, leaderboard=compared(row.grader)) for row in result.rows))
 
 
 def agreement_tables(
@@ -217,10 +217,10 @@ def _sources(
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
         if _content(sources[0]) == "grades" and bank is None:
-            return _judges_of(sources[0], wanted, second, items)
+            return _graders_of(sources[0], wanted, second, items)
         if not _is_records(sources[0]) or sources[0] == "-":
             load(sources[0])  # what is no source at all says so
-            text = "agreement needs two sources, one graded-records file with judgments, or a table of several judges"
+            text = "agreement needs two sources, one graded-records file with judgments, or a table of several graders"
             raise InputError(f"{_called(sources[0])}{text}")
         sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]
     # What can hold the grades of several graders, of which one is chosen.
@@ -250,22 +250,22 @@ def _sources(
     return _told_apart(read)
 
 
-def _judges_of(source: Gradable, wanted: Grader, second: Grader | None, items: bool) -> list[LabelSource]:
-    """The judges of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
+def _graders_of(source: Gradable, wanted: Grader, second: Grader | None, items: bool) -> list[LabelSource]:
+    """The graders of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
     if second is not None:
-        problem = "all judges of a table are compared; leave the second choice out"
+        problem = "all graders of a table are compared; leave the second choice out"
         raise InputError(problem, settings=("grader_b",))
     name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
     refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades")
     rows = GRADES.read(source)
-    judges, first = list(dict.fromkeys(row.grader for row in rows)), wanted.model
-    if len(judges) < 2 or first not in (None, *judges):
-        listed = ", ".join(filter(None, judges)) or "one, without a name"
-        raise InputError(f"{name}: agreement is of two judges or more; this table has {listed}", settings=("grader",))
+    names, first = list(dict.fromkeys(row.grader for row in rows)), wanted.model
+    if len(names) < 2 or first not in (None, *names):
+        listed = ", ".join(filter(None, names)) or "one, without a name"
+        raise InputError(f"{name}: agreement is of two graders or more; this table has {listed}", settings=("grader",))
     found = []
-    for judge in sorted(judges, key=lambda judge: judge != first):
-        grades = grades_of_table(chosen_grades(rows, name, Grader(judge, wanted.prompt)), scale=wanted.scale)
-        found.append(labels_of(grades, f"{name} {judge}", items))
+    for one in sorted(names, key=lambda one: one != first):
+        grades = grades_of_table(chosen_grades(rows, name, Grader(one, wanted.prompt)), scale=wanted.scale)
+        found.append(labels_of(grades, f"{name} {one}", items))
     return found
 
 

@@ -25,7 +25,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from rubric_measures.analysis import calibration
-from rubric_measures.analysis.agreement import LabelSource, SourceAgreement, compare_sources
+from rubric_measures.analysis.agreement import LabelSource, compare_sources
+from rubric_measures.analysis.resampling import Interval
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import Column, Report, Table, columns, render
@@ -105,7 +106,7 @@ class AgreementRow(NamedTuple):
     second: str
     pairs: int
     exact: float
-    found: SourceAgreement | None
+    found: Mapping[str, Interval] | None
 
 
 def progress_rows(
@@ -163,7 +164,9 @@ def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[Cel
     exact = sum(a[cell] == b[cell] for cell in both) / len(both)
     sources = [LabelSource(name, {cell: one[cell] for cell in both}) for one in (a, b)]
     is_whole = not any(grade % 1 for one in sources for grade in one.labels.values())
-    return AgreementRow(name, other, len(both), exact, compare_sources(sources) if is_whole else None)
+    return AgreementRow(
+        name, other, len(both), exact, compare_sources(sources).rows[0].statistics if is_whole else None
+    )
 
 
 def wilson_interval(hits: float, count: float) -> tuple[float, float]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from rubric_measures.analysis.agreement import (
     LabelSource,
     alpha_intervals,
-    bland_altman,
     compare_sources,
 )
 from rubric_measures.analysis.resampling import Draws
@@ -49,13 +48,22 @@ def test_alpha_of_krippendorffs_published_example() -> None:
     assert found["ordinal"].estimate == pytest.approx(0.815, abs=5e-4)
 
 
-def test_bland_altman() -> None:
-    # d = 1, −1, 0, 2: mean .5, squares about it .25 + 2.25 + .25 + 2.25 = 5, sd = sqrt(5/3) = 1.2910
-    result = bland_altman([2, 1, 1, 3], [1, 2, 1, 1])
-    assert result.bias == 0.5
-    assert result.deviation == pytest.approx(1.29099, abs=1e-5)
-    assert (result.low, result.high) == (pytest.approx(0.5 - 1.96 * 1.29099, abs=1e-4), pytest.approx(3.0303, abs=1e-4))
-    assert bland_altman([1], [0]).low is None
+def test_bias_is_the_grader_less_the_truth_with_the_limits_of_bland_and_altman() -> None:
+    # Grader − truth: 1, −1, 0, 2: mean .5, squares about it .25 + 2.25 + .25 + 2.25 = 5, sd = sqrt(5/3) = 1.2910
+    truth, grader = (
+        LabelSource(name, {("q", str(place)): label for place, label in enumerate(labels)})
+        for name, labels in (("truth", [1, 2, 1, 1]), ("grader", [2, 1, 1, 3]))
+    )
+    for sources, place in (([truth, grader], 0), ([grader, truth], 1)):
+        found = compare_sources(sources, draws=Draws(0), truth=place)
+        [row] = found.rows
+        assert row.name == "grader" and row.statistics["bias"].estimate == 0.5
+        assert row.limits == pytest.approx((0.5 - 1.96 * 1.29099, 3.0303), abs=1e-4)
+        assert "bias: mean of grader − truth" in str(found)
+        # The truth is above, as in every other table.
+        assert row.confusion == ((1, 1, 1), (1, 0, 0), (0, 0, 0)) and "truth \\ grader" in str(found)
+    one = {("q", "0"): 1}
+    assert compare_sources([LabelSource("a", one), LabelSource("b", one)], draws=Draws(0)).rows[0].limits is None
 
 
 def test_rag25_human_against_llm_labels() -> None:
@@ -70,11 +78,11 @@ def test_rag25_human_against_llm_labels() -> None:
     found = compare_sources(
         [LabelSource("assessors", assessors), LabelSource("model", model)], [(2, 2)], draws=Draws(0)
     )
-    result = found.agreement
-    assert result.kappa == pytest.approx(0.2333, abs=5e-5)
-    assert result.quadratic_kappa == pytest.approx(0.4918, abs=5e-5)
-    assert result.alpha_ordinal == pytest.approx(0.4926, abs=5e-5)
-    assert found.cutoffs[0].kappa == pytest.approx(0.4310, abs=5e-5)
+    [row] = found.rows
+    assert row.statistics["kappa"].estimate == pytest.approx(0.2333, abs=5e-5)
+    assert row.statistics["quadratic_kappa"].estimate == pytest.approx(0.4918, abs=5e-5)
+    assert row.statistics["alpha_ordinal"].estimate == pytest.approx(0.4926, abs=5e-5)
+    assert row.cutoffs[0].kappa.estimate == pytest.approx(0.4310, abs=5e-5)
 
 
 def test_a_label_that_is_a_slip_is_named_and_fills_no_memory() -> None:
@@ -85,7 +93,7 @@ def test_a_label_that_is_a_slip_is_named_and_fills_no_memory() -> None:
     with pytest.raises(InputError, match="the scale: labels from 0 to 1000"):
         compare_sources([judge, slip], scale=range(1001))
     # Outside the scale of the truth it is one label more.
-    assert compare_sources([judge, slip]).agreement.pairs == 9
+    assert compare_sources([judge, slip]).rows[0].documents == 9
     with pytest.raises(InputError, match="slip: labels from 0 to 1000000 are too many"):
         compare_sources([judge, LabelSource("slip", {**labels, ("q", "d8"): 1_000_000})])
 
@@ -98,4 +106,4 @@ def test_quadratic_weights_are_distances_of_labels_not_of_positions() -> None:
         for name, labels in (("a", [0, 1, 5]), ("b", [1, 1, 5]))
     )
     found = compare_sources([first, second], draws=Draws(0))
-    assert found.agreement.quadratic_kappa == pytest.approx(1 - 1 / 25)
+    assert found.rows[0].statistics["quadratic_kappa"].estimate == pytest.approx(1 - 1 / 25)

@@ -1,4 +1,4 @@
-"""Tests of the leaderboard of judges: scikit-learn, krippendorff, resampled documents, clamping."""
+"""Tests of the leaderboard of graders: scikit-learn, krippendorff, resampled documents, clamping."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.agreement import LabelSource, compare_sources, judge_board, rates_columns
+from rubric_measures.analysis.agreement import LabelSource, compare_sources, grader_board, rates_columns
 from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
 
@@ -34,7 +34,7 @@ def test_statistics_are_those_of_other_packages(labels) -> None:
     keys = [("q", str(place)) for place in range(len(labels))]
     truth, said = ([pair[side] for pair in labels] for side in (0, 1))
     judge = LabelSource("judge", dict(zip(keys, said, strict=True)))
-    (row,) = judge_board(LabelSource("truth", dict(zip(keys, truth, strict=True))), [judge], (0, 3), [], Draws(0)).rows
+    (row,) = grader_board(LabelSource("truth", dict(zip(keys, truth, strict=True))), [judge], (0, 3), [], Draws(0)).rows
     values = {name: interval.estimate for name, interval in row.statistics.items()}
     assert row.documents == len(labels)
     assert values["exact_match"] == pytest.approx(metrics.accuracy_score(truth, said))
@@ -48,16 +48,20 @@ def test_statistics_are_those_of_other_packages(labels) -> None:
             assert values[f"alpha_{level}"] == pytest.approx(expected, abs=1e-9)
     else:
         assert values["kappa"] is values["alpha_nominal"] is None
-    assert list(row.cutoffs) == [(1, 1), (2, 2), (3, 3)]
-    for (level, _), rates in row.cutoffs.items():
+    assert [(one.truth, one.grader) for one in row.cutoffs] == [(1, 1), (2, 2), (3, 3)]
+    for one in row.cutoffs:
+        level = one.truth
         x, y = np.array(truth) >= level, np.array(said) >= level
+        assert [one.both, one.truth_only, one.grader_only, one.neither] == [
+            (x & y).sum(), (x & ~y).sum(), (~x & y).sum(), (~x & ~y).sum()
+        ]  # fmt: skip
         for name, defined, value in (
             ("tpr", x.any(), lambda x=x, y=y: metrics.recall_score(x, y)),
             ("tnr", not x.all(), lambda x=x, y=y: metrics.recall_score(x, y, pos_label=False)),
             ("f1", (x | y).any(), lambda x=x, y=y: metrics.f1_score(x, y)),
             ("kappa", len({*x, *y}) > 1, lambda x=x, y=y: metrics.cohen_kappa_score(x, y)),
         ):
-            assert rates[name].estimate == (pytest.approx(value(), abs=1e-9) if defined else None)
+            assert getattr(one, name).estimate == (pytest.approx(value(), abs=1e-9) if defined else None)
 
 
 def test_rates_by_hand() -> None:
@@ -90,13 +94,13 @@ def test_simultaneous_intervals_of_differences() -> None:
 def test_judges_are_ranked_and_grouped() -> None:
     sources = made(queries=40)
     twin = LabelSource("twin", sources[3].labels)
-    board = compare_sources([*sources, twin], draws=Draws(500)).judges
+    board = compare_sources([*sources, twin], draws=Draws(500))
     assert [row.name for row in board.rows] == ["judge 2", "twin", "judge 1", "judge 0"]
     assert board.groups == (("judge 2", "twin"),)
     assert board.scale == (0, 3)
-    turned = compare_sources([sources[0], twin, *reversed(sources[1:])], draws=Draws(500)).judges
+    turned = compare_sources([sources[0], twin, *reversed(sources[1:])], draws=Draws(500))
     assert [row.statistics for row in turned.rows] == [row.statistics for row in board.rows]
-    bare = compare_sources(sources, draws=Draws(0)).judges
+    bare = compare_sources(sources, draws=Draws(0))
     assert bare.groups == () and bare.rows[0].statistics["kappa"].low is None
-    with pytest.raises(InputError, match="stranger and truth label no common document"):
+    with pytest.raises(InputError, match="truth and stranger label no common document: q0/d0 against q0/other"):
         compare_sources([*sources, LabelSource("stranger", {("q0", "other"): 1})], draws=Draws(0))

@@ -138,7 +138,7 @@ TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "generate examples": ("queries.csv", lambda one: planned(passages="docs.csv", examples=one, target="queries")),
     "evaluate_answers": ("asked.csv", lambda one: [
         *rubric_measures.evaluate_answers(one, model="lexical").board.values.values()]),
-    "agreement": ("one.csv", lambda one: rubric_measures.agreement(one, "gpt.csv", draws=Draws(0)).agreement),
+    "agreement": ("one.csv", lambda one: rubric_measures.agreement(one, "gpt.csv", draws=Draws(0)).rows[0].statistics),
     "correlate": ("board.csv", lambda one: rubric_measures.correlate(one, "board.csv", draws=Draws(0)).found[0].runs),
     "compare": ("each.csv", lambda one: str(rubric_measures.compare(one))),
     "calibrate": ("gpt.csv", lambda one: rubric_measures.calibrate(one, anchors="one.csv", **ON_A).bias),
@@ -217,16 +217,14 @@ def test_of_several_judges_one_is_chosen(command: list[str], capsys: pytest.Capt
     assert main([*command, "--grader", "gpt" if command[0] != "calibrate" else "model=gpt,scale=0-2:1"]) == 0
 
 
-def test_the_judges_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    # The judge that is named is the truth: Ada is lower by .25.
+def test_the_graders_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    # The grader that is named is the truth: Ada is lower by .25.
     assert main(["agreement", "two.csv", "--rounds", "0", "--format", "tsv"]) == 0
-    assert (
-        "\ntwo.csv ada \\ two.csv gpt\t" in (first := capsys.readouterr().out) and "mean difference\t-0.2500" in first
-    )
+    assert "\ntwo.csv ada \\ two.csv gpt\t" in (first := capsys.readouterr().out) and "bias\t0.2500" in first
     assert main(["agreement", "two.csv", "--rounds", "0", "--format", "tsv", "--grader", "gpt"]) == 0
-    assert "\ntwo.csv gpt \\ two.csv ada\t" in (other := capsys.readouterr().out) and "mean difference\t0.2500" in other
+    assert "\ntwo.csv gpt \\ two.csv ada\t" in (other := capsys.readouterr().out) and "bias\t-0.2500" in other
     assert main(["agreement", "one.csv"]) == 2
-    assert "agreement is of two judges or more" in capsys.readouterr().err
+    assert "agreement is of two graders or more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

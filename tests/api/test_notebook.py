@@ -234,7 +234,7 @@ def test_what_one_function_gives_another_takes() -> None:
     rubric_measures.convert("graded.jsonl.gz", "of_file.csv", bank=bank)
     alone = PassageRecords(load_graded("graded.jsonl.gz"))
     with open("graded.jsonl.gz", "rb") as stream:
-        found = [rubric_measures.agreement(one).agreement for one in ("graded.jsonl.gz", alone, stream)]
+        found = [rubric_measures.agreement(one).rows[0].statistics for one in ("graded.jsonl.gz", alone, stream)]
     assert found == [found[0]] * 3
     rubric_measures.convert(alone, "of_records.csv", to="csv", bank=bank)
     assert Path("of_records.csv").read_text() == Path("of_file.csv").read_text() != ""

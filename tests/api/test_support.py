@@ -243,10 +243,10 @@ def test_labelled_answers_are_judged_by_a_model_too(
     labels = write(tmp_path / "labels.jsonl", labelled)
     out = str(tmp_path / "both.jsonl.gz")
     assert main(["grade", "--support", labels, "--collection", docs, "--model", "lexical", "-o", out]) == 0
-    found = rubric_measures.agreement(
+    [row] = rubric_measures.agreement(
         out, out, items=True, draws=rubric_measures.Draws(0), grader="support-labels", grader_b="lexical:1"
-    ).agreement
-    assert (found.pairs, found.exact_match) == (2, 1.0)
+    ).rows
+    assert (row.documents, row.statistics["exact_match"].estimate) == (2, 1.0)
     # The labels come from no review, where the model's grade would have been in sight.
     assert "settled with the grader's in sight" not in caplog.text
 

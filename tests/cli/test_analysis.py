@@ -276,13 +276,13 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     assert "left out of the pairs: 1 document labelled by assessors.qrels only" in err
     assert "model.qrels never uses the label 3" in err
     assert re.search(r"exact match +0\.6250", out)
-    assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000 +- +-", out)
-    assert "\nkappa >= 2 / >= 2 without an interval: it is the same however one draws" in out
+    assert re.search(r"\nmodel\.qrels +>= 2 / >= 2 +4 +0 +0 +4 +1\.0000 ", out)
+    assert "\nkappa of model.qrels, tpr of model.qrels, tnr of model.qrels and f1 of model.qrels without an" in out
     same = call(capsys, "agreement", first, first, "--rounds", 50)[1]
-    assert "\nexact match, mean difference, kappa and 3 more without an interval: it is the same" in same
+    assert "\nexact match, kappa, quadratic kappa and 3 more without an interval: it is the same" in same
     status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--format", "json", "--rounds", 50)
     content = checked("agreement", out)
-    assert content["agreement"]["pairs"] == 8
+    assert content["graders"][0]["documents"] == 8
     assert content["only_in"] == [1, 0]
     third = tmp_path / "third.qrels"
     third.write_text("q0 0 d0 0\nq0 0 d3 3\n")
@@ -306,12 +306,15 @@ def judged(tmp_path):
     return [tmp_path / f"{name}.qrels" for name in labels], [tmp_path / f"{name}.run" for name in ("up", "down", "odd")]
 
 
-def test_a_leaderboard_of_judges(judged, capsys) -> None:
+def test_a_leaderboard_of_graders(judged, capsys) -> None:
     labels, _ = judged
     status, out, err = call(capsys, "agreement", *labels, "--rounds", 200)
     assert status == 0
     head, good, wide = out.splitlines()[:3]
-    assert head.split()[:3] == ["judge", "documents", "kappa"] and "judges of truth.qrels" in out
+    assert (
+        head.split()[:3] == ["grader", "documents", "kappa"]
+        and "held to truth.qrels; bias: mean of grader − truth" in out
+    )
     assert "group: only 6 queries: what is equal may be told apart too often (by κ, " in out
     assert good.startswith("good.qrels") and wide.startswith("wide.qrels")
     # κ of `good`: 30 of 36 agree; the truth has 12 6 6 12 of 0 1 2 3, the judge 6 12 6 12: p_e = 324 / 1296 = .25.
@@ -320,13 +323,13 @@ def test_a_leaderboard_of_judges(judged, capsys) -> None:
     lines = call(capsys, "agreement", *labels, "--rounds", 50, "--format", "tsv")[1].splitlines()
     assert len(lines) == 3
     row = dict(zip(*(line.split("\t") for line in lines[:2]), strict=True))
-    assert (row["judge"], row["documents"], row["kappa"], row["outside"]) == ("good.qrels", "36", "0.7778", "0")
+    assert (row["grader"], row["documents"], row["kappa"], row["outside"]) == ("good.qrels", "36", "0.7778", "0")
     # From 1 on the truth has 24 positives, and the judge these and 6 of the 12 others.
     assert (row["tpr>=1/1"], row["tnr>=1/1"], row["f1>=1/1"]) == ("1.0000", "0.5000", f"{48 / 54:.4f}")
     assert (row["low:kappa"], row["high:kappa"]) == ("-", "-")
     assert r"\begin{tabular}" in call(capsys, "agreement", *labels, "--rounds", 50, "--format", "latex")[1]
     content = checked("agreement", call(capsys, "agreement", *labels, "--rounds", 50, "--format", "json")[1])
-    assert [row["source"] for row in content["judges"]] == ["good.qrels", "wide.qrels"]
+    assert [row["grader"] for row in content["graders"]] == ["good.qrels", "wide.qrels"]
 
 
 def test_leaderboards_that_judges_make(judged, capsys) -> None:
@@ -338,7 +341,7 @@ def test_leaderboards_that_judges_make(judged, capsys) -> None:
         out = call(capsys, "leaderboard", path, *runs, "-m", "nDCG@3", "--format", "tsv")[1].splitlines()
         boards[path.name] = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out[1:]}
     # That of a judge is the one that the command `leaderboard` makes.
-    (good,) = (row["leaderboard"] for row in content["judges"] if row["source"] == "good.qrels")
+    (good,) = (row["leaderboard"] for row in content["graders"] if row["grader"] == "good.qrels")
     names = sorted(boards["truth.qrels"])
     first, second = ([boards[name][run] for run in names] for name in ("truth.qrels", "good.qrels"))
     assert good["measure"] == "nDCG@3" and good["runs"] == names
@@ -360,8 +363,9 @@ def test_agreement_of_records(tmp_path, capsys) -> None:
     content = checked("agreement", out)
     assert status == 0
     # Labels are 1 2 3 4 against judgments 0 1 2 3 on both queries.
-    assert content["agreement"]["mean_difference"] == 1.0
-    assert content["cutoffs"][0]["both"] == 2
+    [grader] = content["graders"]
+    assert grader["statistics"]["bias"]["estimate"] == 1.0
+    assert (grader["cutoffs"][0]["truth"], grader["cutoffs"][0]["both"]) == (2, 2)
     arguments = (
         "agreement",
         records,
@@ -375,7 +379,7 @@ def test_agreement_of_records(tmp_path, capsys) -> None:
         "json",
     )
     content = checked("agreement", call(capsys, *arguments)[1])
-    assert content["agreement"]["pairs"] == 16
+    assert content["graders"][0]["documents"] == 16
     status, out, _ = call(capsys, "agreement", records, "--grader", "prompt=A", "--tables", 1, "--format", "json")
     tables = checked("agreement-tables", out)["tables"]
     assert (len(tables), tables[0]["totals"]) == (12, [0, 2, 2, 2, 2, 0])

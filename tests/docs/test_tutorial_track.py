@@ -36,7 +36,7 @@ def test_a_track_with_nuggets_and_assessors(
     assert "thorough" in shown["leaderboard", False]
     assert "1.0000 [" in shown["correlate", False]
     # Ada gives 5 and 0, where the grader gave 3 and 5.
-    assert re.search(r"^pairs +2 .*^mean difference +-1.5000", shown["agreement", True], re.MULTILINE | re.DOTALL)
+    assert re.search(r"^pairs +2 .*^bias +1.5000", shown["agreement", True], re.MULTILINE | re.DOTALL)
 
 
 def _ada_grades(review: Any) -> None:

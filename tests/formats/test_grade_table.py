@@ -170,7 +170,7 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
     (tmp_path / "judge.qrels").write_text("".join(f"{a} 0 {b} {c}\n" for a, b, c in judge), encoding="utf-8")
     files = [str(tmp_path / name) for name in ("human.jsonl", "judge.jsonl", "judge.qrels")]
     tables, qrels = (rubric_measures.agreement(files[0], other, draws=Draws(0)) for other in files[1:])
-    assert tables.names == ("human.jsonl", "judge.jsonl") and tables.agreement == qrels.agreement
+    assert tables.names == ("human.jsonl", "judge.jsonl") and tables.rows[0].confusion == qrels.rows[0].confusion
     assert main(["agreement", *files[:2], "--rounds", "0"]) == 0
     # Two graders in one file.
     with (tmp_path / "both.csv").open("w", encoding="utf-8") as stream:
@@ -179,10 +179,10 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
         stream.writelines(f"{a},{b},{c},gpt\n" for a, b, c in judge)
     both = str(tmp_path / "both.csv")
     found = rubric_measures.agreement(both, both, grader="ada", grader_b="gpt", draws=Draws(0))
-    assert found.names == ("both.csv ada", "both.csv gpt") and found.agreement == qrels.agreement
+    assert found.names == ("both.csv ada", "both.csv gpt") and found.rows[0].confusion == qrels.rows[0].confusion
     frame = pytest.importorskip("pandas").read_csv(both)
     found = rubric_measures.agreement(frame, frame, grader="ada", grader_b="gpt", draws=Draws(0))
-    assert found.names == ("source 1 ada", "source 2 gpt") and found.agreement == qrels.agreement
+    assert found.names == ("source 1 ada", "source 2 gpt") and found.rows[0].confusion == qrels.rows[0].confusion
     capsys.readouterr()
     assert main(["agreement", both, files[1], "--rounds", "0"]) == 2
     assert "several grade sets are left, choose one of: model=ada; model=gpt" in capsys.readouterr().err

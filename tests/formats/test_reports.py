@@ -196,5 +196,5 @@ def test_labels_of_several_files_are_joined_and_compared(tmp_path: Path) -> None
     # The same answer by somebody else: 5 pairs (sentence, document) have both labels, 4 of them the same one.
     other = write(tmp_path / "other.jsonl", line("one", labels=(["2"], ["0"], ["0", "2"], ["2"], [], ["-1", "2"])))
     found = rubric_measures.agreement(one, other, items=True, draws=Draws(0))
-    assert found.agreement.pairs == 5
-    assert found.agreement.exact_match == pytest.approx(4 / 5)
+    assert found.rows[0].documents == 5
+    assert found.rows[0].statistics["exact_match"].estimate == pytest.approx(4 / 5)

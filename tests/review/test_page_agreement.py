@@ -104,13 +104,14 @@ def test_agreement_on_the_page_is_that_of_the_export(
             capsys.readouterr()
             assert main([*command, "--format", "json"]) in (0, 1)
             whole = json.loads(capsys.readouterr().out)
-            said = whole["agreement"]
-            assert (said["pairs"], said["exact_match"]) == (row.pairs, pytest.approx(row.exact))
+            [said] = whole["graders"]
+            exact = said["statistics"]["exact_match"]["estimate"]
+            assert (said["documents"], exact) == (row.pairs, pytest.approx(row.exact))
             assert row.found is not None
             for name in ("kappa", "quadratic_kappa", "alpha_ordinal"):
-                value = getattr(row.found.agreement, name)
-                assert said[name] == (value if value is None else pytest.approx(value)), name
-            ends, interval = whole["intervals"]["kappa"], row.found.intervals["kappa"]
+                value = row.found[name].estimate
+                assert said["statistics"][name]["estimate"] == (value if value is None else pytest.approx(value)), name
+            ends, interval = said["statistics"]["kappa"], row.found["kappa"]
             assert (interval.low, interval.high) == (pytest.approx(ends["low"]), pytest.approx(ends["high"]))
     # What was settled with the grader in sight is said to agree too well.
     command = ["agreement", str(graded), str(graded), "--items", "--grader", "human:ada"]
