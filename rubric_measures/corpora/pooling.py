@@ -27,7 +27,8 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import head_of
-from rubric_measures.formats.answers import QUESTION_RUNS, Answer, is_answer_header, read_answers
+from rubric_measures.formats.answers import PLAIN_ANSWERS, QUESTION_RUNS, Answer, read_answers
+from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.trec import (
     as_known,
@@ -322,9 +323,9 @@ def _holds_answers(path: str) -> bool:
     head = head_of(path)
     # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
     # ranked questions.
-    if head.is_json or head.line.count("\t") == 2 or is_answer_header(head.line):
+    if head.is_json or head.line.count("\t") == 2 or not PLAIN_ANSWERS.lacking(cells_of(head.line)):
         return True
-    return head.line.count("\t") == 4 and QUESTION_RUNS.recognise(head)
+    return QUESTION_RUNS.recognise(head)
 
 
 def _several(runs: Any) -> list[Any]:

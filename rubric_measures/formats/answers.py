@@ -11,30 +11,31 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
-import math
 import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
+from operator import itemgetter
 from pathlib import PurePath
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import path_name, peek_head
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of
-from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, spec, table
-from rubric_measures.formats.tables import plain_name, rows_of
+from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, same, spec, table
+from rubric_measures.formats.tables import Rows, rows_of
 from rubric_measures.records.models import JsonRecord
-from rubric_measures.types.entities import Grade, canonical_json
+from rubric_measures.types.entities import Grade
 
 # The field of a report that keeps the answer as it was written.
 ORIGINAL = "biogen_2024"
@@ -47,32 +48,26 @@ def is_submission(content: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(content, Mapping) and isinstance(content.get("results"), list) and "run_name" in content
 
 
-def _cited_sentences(text: str) -> list[tuple[str, list[str]]]:
-    """The sentences of an answer without its brackets, and the ids that each cites, in order.
+def _cited_sentences(text: str) -> tuple[list[tuple[str, list[str]]], int]:
+    """The sentences of an answer without its brackets with the ids that each cites, in order; and how many are lost.
 
     Only brackets that hold numbers alone are citations. One in front of a sentence stands behind the end of the one
     before, and is nobody's, as in the track.
 
-    >>> _cited_sentences("Aspirin thins blood [12, 7]. It may [in some] help [9].")
-    [('Aspirin thins blood.', ['12', '7']), ('It may [in some] help.', ['9'])]
+    >>> _cited_sentences("Aspirin thins blood [12, 7]. [5] It may [in some] help [9].")
+    ([('Aspirin thins blood.', ['12', '7']), ('It may [in some] help.', ['9'])], 1)
     """
     sentences = []
-    start = 0
+    start = lost = 0
     for end in sentence_ends(text):
         piece, start = text[start:end].strip(), end
         while found := _BRACKET.match(piece):
             piece = piece[found.end() :].lstrip()
+            lost += len(_ID.findall(found[1]))
         if piece:
             ids = [number for found in _BRACKET.finditer(piece) for number in _ID.findall(found[1])]
             sentences.append((_BRACKET.sub("", piece).strip(), list(dict.fromkeys(ids))))
-    return sentences
-
-
-def _lost_brackets(text: str) -> int:
-    """How many citations of an answer stand behind the end of their sentence, and count nothing."""
-    every = [number for found in _BRACKET.finditer(text) for number in _ID.findall(found[1])]
-    kept = [number for _, ids in _cited_sentences(text) for number in ids]
-    return len(set(every) - set(kept))
+    return sentences, lost
 
 
 def reports_of_submission(content: Mapping[str, Any], name: str, line: int = 0) -> Iterator[dict[str, Any]]:
@@ -87,27 +82,20 @@ def reports_of_submission(content: Mapping[str, Any], name: str, line: int = 0) 
         FormatError: a result is no {topic_id, answer, references}.
     """
     of_run = {key: value for key, value in content.items() if key not in ("results", "run_name")}
-    lost = 0
+    every = 0
     for place, result in enumerate(content["results"]):
         if not isinstance(result, Mapping) or not isinstance(result.get("answer"), str):
             problem = "expected {topic_id, answer, references}, the answer being a text"
             raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
-        text = result["answer"]
-        lost += _lost_brackets(text)
+        sentences, lost = _cited_sentences(result["answer"])
+        every += lost
         yield {
             "metadata": {**of_run, "run_id": content["run_name"], "topic_id": result.get("topic_id")},
-            "answer": [{"text": said, "citations": ids} for said, ids in _cited_sentences(text)],
-            "references": _as_text(result.get("references")),
+            "answer": [{"text": said, "citations": ids} for said, ids in sentences],
+            "references": result.get("references"),
             ORIGINAL: {key: value for key, value in result.items() if key not in ("topic_id", "references")},
         }
-    warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, lost)
-
-
-def _as_text(said: Any) -> Any:
-    """A number, and the numbers of a list, as text; whatever else it is as it is."""
-    if isinstance(said, list):
-        return [_as_text(one) if isinstance(one, int) else one for one in said]
-    return str(said) if isinstance(said, int) and not isinstance(said, bool) else said
+    warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, every)
 
 
 def answer_doc_id(text: str) -> str:
@@ -212,7 +200,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
     run_id: _Id | None = None
     answer: list[Sentence] | None = None
     responses: list[Sentence] | None = None
-    references: list[str] | None = None
+    references: list[_Id] | None = None
     documents: dict[str, Any] | None = None
     segments: dict[str, Any] | None = None
     evaldata: dict[str, Any] | None = None
@@ -267,7 +255,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
         if citations is None or (self.answer is None and self.references is None):
             # Without references numbers are ids, as those of PubMed are.
             return list(map(str, citations or sentence.supported_citations or ()))
-        known = self.references or ()
+        known = list(map(str, self.references or ()))
         return [known[one] if isinstance(one, int) and 0 <= one < len(known) else one for one in citations]
 
     def cited(self, sentence: Sentence, keep_lost: bool = False) -> list[str]:
@@ -279,11 +267,6 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
         """
         found = [one for one in self._found(sentence) if keep_lost or isinstance(one, str)]
         return list(dict.fromkeys(one if isinstance(one, str) else f"references[{one}]" for one in found))
-
-    @property
-    def lost_citations(self) -> int:
-        """How many citations are positions that `references` does not have."""
-        return sum(isinstance(one, int) for sentence in self.sentences for one in self._found(sentence))
 
     def item_grades(self) -> dict[str, ItemGrade]:
         """Item id -> grade of `evaldata.nugget_grades`; empty where there are none.
@@ -321,14 +304,9 @@ def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
         FormatError: naming file, line and field; also when a run answers a topic twice.
     """
     reports = REPORT_LINES.read(path)
-    say_lost_positions(reports, path_name(path))
+    lost = sum(isinstance(one, int) for report in reports for said in report.sentences for one in report._found(said))
+    warn("%s: %d citations point to positions that references does not have", path_name(path), lost)
     return reports
-
-
-def say_lost_positions(reports: Iterable[CitedReport], name: str) -> None:
-    """Says how many citations lead nowhere."""
-    count = sum(report.lost_citations for report in reports)
-    warn("%s: %d citations point to positions that references does not have", name, count)
 
 
 def say_contradictions(reports: Iterable[CitedReport]) -> None:
@@ -401,15 +379,16 @@ def track_rules(track: str) -> tuple[TrackRules, ...]:
 
 
 def _question_runs(rows: Iterable[Row]) -> list[Answer]:
-    """The questions of each run and topic, by rank; two of one rank in file order."""
+    """The questions of each run and topic: those of a bank in order, others by rank (two of one in order)."""
     found: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for row in rows:
-        said = row.said
-        found.setdefault((said["query_id"], said["run_id"]), []).append((said["rank"], said["text"]))
+    for _, said, *_ in rows:
+        ranked = found.setdefault((said["query_id"], said["run_id"]), [])
+        listed = said.get("questions")
+        ranked += [(0, one.said["text"]) for one in listed] if listed is not None else [(said["rank"], said["text"])]
     return [
         Answer(*ids, " ".join(questions), questions=questions)
         for ids, ranked in found.items()
-        for questions in [tuple(text for _, text in sorted(ranked, key=lambda pair: pair[0]))]
+        for questions in [tuple(text for _, text in sorted(ranked, key=itemgetter(0)))]
     ]
 
 
@@ -424,13 +403,8 @@ RAGELO_ANSWERS = spec("ragelo:answers", **_ANSWERS)
 QUESTION_RUNS: Spec[list[Answer]] = spec("questions", into=_question_runs)
 
 
-def _bank_runs(rows: Iterable[Row]) -> list[Answer]:
-    found = ((row.said, tuple(one.said["text"] for one in row.said["questions"])) for row in rows)
-    return [Answer(said["query_id"], said["run_id"], " ".join(asked), questions=asked) for said, asked in found]
-
-
 # Banks of questions that are handed in as a run (RAGTIME, task 3).
-QUESTION_BANKS: Spec[list[Answer]] = spec("question banks", into=_bank_runs)
+QUESTION_BANKS: Spec[list[Answer]] = spec("question banks", into=_question_runs)
 
 
 def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
@@ -447,27 +421,15 @@ def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a run answers a query twice, or there are no answers.
     """
-    name = path_name(path)
-    if not peek_head(path).strip():
-        return PLAIN_ANSWERS.read(path)
     head = head_of(path)
-    first = head.object
-    if not head.is_json or isinstance(first.get("nugget_bank"), list):
-        form = QUESTION_BANKS if head.is_json else QUESTION_RUNS if QUESTION_RUNS.recognise(head) else PLAIN_ANSWERS
-        return form.read(path)
-    is_report = "metadata" in first or any(isinstance(first.get(one), list) for one in ("answer", "responses"))
-    if not (is_report or is_submission(first)):
+    for form in (QUESTION_BANKS, QUESTION_RUNS):
+        if form.recognise(head):
+            return form.read(path)
+    if _is_answers(head) or not head.is_json or not REPORT_LINES.recognise(head):
         return PLAIN_ANSWERS.read(path)
-    reports = REPORT_LINES.read(path)
-    say_lost_positions(reports, name)
+    reports = read_reports(path)
     say_contradictions(reports)
     return [answer_of_report(report, keep_lost) for report in reports]
-
-
-def is_answer_header(line: str) -> bool:
-    """Whether a line names the columns of plain answers."""
-    cells = cells_of(line)
-    return len(cells) > 2 and PLAIN_ANSWERS.is_header(cells)
 
 
 def _is_answers(head: Head) -> bool:
@@ -479,16 +441,8 @@ def _is_answers(head: Head) -> bool:
 
 ANSWERS = Format("answers", PLAIN_ANSWERS.description, read_answers, PLAIN_ANSWERS.write, _is_answers)
 
-Role = Literal["query", "answer", "reference", "contexts", "id", "run"]
-ROLES: tuple[Role, ...] = get_args(Role)
-
-# What each role is called, in small letters with underscores. Of these the first that a table has counts; of questions,
-# answers and references there may be only one.
-_NAMES: Mapping[Any, tuple[str, ...]] = table("answer table")
-_ALONE: tuple[Role, ...] = ("query", "answer", "reference")
-# In tables without another answer it is what the system said; beside one it is the reference.
-_EITHER = "answer"
-_COULD_BE_EITHER: tuple[Role, ...] = ("answer", "reference")
+# Of several columns of these nobody knows which one is meant.
+_ALONE = ("query", "answer", "reference")
 
 
 class AnswerRow(NamedTuple):
@@ -526,8 +480,8 @@ class AnswerTable:
 
     name: str
     rows: tuple[AnswerRow, ...]
-    columns: Mapping[str, str] = field(default_factory=dict)
-    unused: tuple[str, ...] = ()
+    columns: Mapping[str, str]
+    unused: tuple[str, ...]
 
     @property
     def stem(self) -> str:
@@ -542,11 +496,33 @@ def parsed_columns(text: str) -> dict[str, str]:
     Raises:
         InputError: it is of another form.
     """
-    pairs = [part.partition("=")[::2] for part in text.split(",") if "=" in part]
-    if len(pairs) <= text.count(",") or len(found := {role.strip(): one.strip() for role, one in pairs}) < len(pairs):
+    pairs = [part.partition("=") for part in text.split(",")]
+    found = {role.strip(): column.strip() for role, is_said, column in pairs if is_said}
+    if len(found) < len(pairs):
         said = f"expected {'=COLUMN, '.join(ROLES)}=COLUMN, with commas between them"
         raise InputError(f"columns {text!r:.80}: {said}", settings=("columns",))
     return found
+
+
+def _texts_of(value: Any) -> list[str]:
+    """The texts of a list, or of a cell that holds one as JSON or as Python writes it; else the one text."""
+    for read in (partial(parse_json, lenient=True), ast.literal_eval):
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                value = read(value)
+    texts = map(_of_document, value if isinstance(value, list) else [value])
+    return [said for one in texts if one is not None and (said := str(one).strip())]
+
+
+def _of_document(value: Any) -> Any:
+    """The text of a document that stands as an object; anything else as it is."""
+    if isinstance(value, dict):
+        return next((value[name] for name in ("text", "page_content", "content") if name in value), value)
+    return value
+
+
+_TABLE: Spec[list[Row]] = spec("answer table", {"texts of a cell": (_texts_of, same)})
+ROLES = tuple(one.to for one in _TABLE.fields)
 
 
 def read_answer_table(
@@ -571,19 +547,40 @@ def read_answer_table(
     said = dict(columns or {})
     rows = [(line, _flat(row["row"] if isinstance(row.get("row"), dict) else row)) for line, row in found]
     present = list(dict.fromkeys(column for _, row in rows for column in row))
-    if lacking := [one for one in systems if one not in present]:
-        problem = f"has no column {lacking[0]!r} with the answers of a system; it has {', '.join(present[:40])}"
-        raise FormatError(problem, path=name, settings=("systems",))
+    if unknown := said.keys() - set(ROLES):
+        raise InputError(f"columns: {min(unknown)!r} is none of {', '.join(ROLES)}", settings=("columns",))
+    for setting, asked in (("columns", said.values()), ("systems", systems)):
+        if lacking := [one for one in asked if one and one not in present]:
+            problem = f"has no column {lacking[0]!r}{' with the answers of a system' * (setting == 'systems')}"
+            raise FormatError(f"{problem}; it has {', '.join(present[:40])}", path=name, settings=(setting,))
     if systems:
         # A row an answer, beside what all systems share.
-        shared = [column for column in present if column not in systems]
-        rows = [
-            (line, {**{one: cells.get(one) for one in shared}, "system": system, "response": cells.get(system)})
-            for line, cells in rows
-            for system in systems
-        ]
+        present = [*(column for column in present if column not in systems), "system", "response"]
+        rows = [(line, {**cells, "system": one, "response": cells.get(one)}) for line, cells in rows for one in systems]
         said = {"run": "system", **said, "answer": "response"}
-    return _answer_rows(rows, said, name)
+    fields = (
+        one._replace(names=tuple(filter(None, [said[one.to]])) if one.to in said else one.names)
+        for one in _TABLE.fields
+    )
+    form = replace(_TABLE, fields=tuple(sorted(fields, key=lambda one: one.to not in said)))
+    if rows and (needed := form.lacking(present)):
+        settings = ("columns", "systems") if [one.to for one in needed] == ["answer"] else ("columns",)
+        raise FormatError(f"{form.lacks(needed, present)}; or say which", path=name, settings=settings)
+    chosen = form.columns(present)
+    for role, names in chosen.items():
+        if len(names) > 1 and role in _ALONE:
+            problem = f"columns {' and '.join(names[:3])} could each be the {role}; say which ({role}={names[0]})"
+            raise FormatError(problem, path=name, settings=("columns",))
+    filled = ((line, {column: row.get(column) for column in present}) for line, row in rows)
+    made = [
+        AnswerRow(
+            row.line, row.said["query"], row.said["answer"], row.said["id"], row.said["run"],
+            tuple(row.said["contexts"] or ()), tuple(row.said["reference"] or ()),
+        )
+        for row in form.rows(Rows(name, None, filled))
+    ]  # fmt: skip
+    used = {role: chosen[role][0] for role in ROLES if chosen[role]}
+    return AnswerTable(name, tuple(made), used, tuple(one for one in present if one not in used.values()))
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -592,92 +589,3 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in row.items():
         flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}
     return flat
-
-
-def _answer_rows(listed: Sequence[tuple[int, Mapping[str, Any]]], columns: Mapping[str, str], name: str) -> AnswerTable:
-    if not listed:
-        raise FormatError("holds no rows; expected a row an answer", path=name)
-    present = list(dict.fromkeys(column for _, row in listed for column in row))
-    chosen = _chosen(present, columns, name)
-    made: list[AnswerRow] = []
-    for line, row in listed:
-        said: dict[Role, Any] = {}
-        for role in ROLES:
-            value = row.get(chosen[role]) if role in chosen else None
-            if role in ("contexts", "reference"):
-                said[role] = _cell_texts(value)
-            elif isinstance(value, list | tuple):
-                raise FormatError("is a list; expected a text", path=name, line=line, field=chosen[role])
-            else:
-                said[role] = _cell_text(value) if role == "answer" else _cell_text(value).strip()
-        if not said["query"]:
-            raise FormatError("is empty; every row needs its question", path=name, line=line, field=chosen["query"])
-        query, answer, reference, contexts, query_id, run_id = said.values()
-        made.append(AnswerRow(line, query, answer, query_id, run_id, contexts, reference))
-    used = set(chosen.values())
-    named = {str(role): column for role, column in chosen.items()}
-    return AnswerTable(name, tuple(made), named, tuple(column for column in present if column not in used))
-
-
-def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[Role, str]:
-    """Role -> column, for the roles that the table has."""
-    listed = ", ".join(present[:40]) + (f" and {len(present) - 40} more" if len(present) > 40 else "")
-    for role, column in said.items():
-        if role not in ROLES:
-            raise InputError(f"columns: {role!r} is none of {', '.join(ROLES)}", settings=("columns",))
-        if column and column not in present:
-            problem = f"has no column {column!r}; it has {listed}"
-            raise FormatError(problem, path=name, settings=("columns",))
-    known = {plain_name(column): column for column in reversed(present)}
-    chosen: dict[Role, str] = {role: said[role] for role in ROLES if said.get(role)}
-    for role, names in _NAMES.items():
-        free = {name: column for name, column in known.items() if column not in {*said.values(), *chosen.values()}}
-        found = [] if role in said else [free[one] for one in names if one in free]
-        if role in _ALONE and len(found) > 1:
-            both = " and ".join(found[:3])
-            problem = f"columns {both} could each be the {role}; say which ({role}={found[0]})"
-            raise FormatError(problem, path=name, settings=("columns",))
-        if not found and role in _COULD_BE_EITHER and role not in said:
-            found = [free[_EITHER]] if _EITHER in free else []
-        if found:
-            chosen[role] = found[0]
-    usual = {"query": _NAMES["query"], "answer": (_EITHER, *_NAMES["answer"])}
-    lacking = [role for role in usual if role not in chosen]
-    if lacking:
-        needed = "; ".join(f"{role}: one of {', '.join(usual[role])}" for role in lacking)
-        problem = f"has no column of the {' and the '.join(lacking)}; it has {listed}; expected {needed}, or say which"
-        # A table may have a column a system in the place of one of answers.
-        settings = ("columns", "systems") if lacking == ["answer"] else ("columns",)
-        raise FormatError(problem, path=name, settings=settings)
-    return chosen
-
-
-def _cell_text(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return canonical_json(value) if isinstance(value, dict) else str(value)
-
-
-def _cell_texts(value: Any) -> tuple[str, ...]:
-    """The texts of a list, or of a cell that holds one as JSON or as Python writes it; else the one text."""
-    for read in (partial(parse_json, lenient=True), ast.literal_eval):
-        if isinstance(value, str) and value.lstrip().startswith("["):
-            with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                found = read(value)
-                value = found if isinstance(found, list) else value
-    if hasattr(value, "tolist"):
-        # An array of a data frame.
-        value = value.tolist()
-    texts = [_cell_text(_of_document(one)).strip() for one in (value if isinstance(value, list | tuple) else [value])]
-    return tuple(text for text in texts if text)
-
-
-def _of_document(value: Any) -> Any:
-    """The text of a document that stands as an object; anything else as it is."""
-    if isinstance(value, dict):
-        return next((value[name] for name in ("text", "page_content", "content") if name in value), value)
-    return value

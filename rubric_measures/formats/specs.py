@@ -62,7 +62,8 @@ def places() -> dict[str, str]:
 NAMES = table("names")
 QUERY_IDS, DOC_IDS, RUN_IDS, TOPIC_IDS = (NAMES[name] for name in ("query", "doc", "run", "topic"))
 # A column that is one of these is meant as it is called.
-_NAMED = (QUERY_IDS, DOC_IDS, RUN_IDS, NAMES["query_text"], NAMES["text"], *table("answer table").values())
+_NAMED = [NAMES[one] for one in ("query", "doc", "run", "query_text", "text")]
+_NAMED += [one["names"] for one in table("answer table")["fields"]]
 KNOWN_NAMES = {"answer", *chain.from_iterable(_NAMED)}
 
 
@@ -193,7 +194,7 @@ class Field(NamedTuple):
         to: our name; empty for what is passed over without a word.
         names: what files call it, the first one where it is written; a dot parts an object from its field.
         parse: what a value means; raises ValueError.
-        default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN; what says it by the columns of a row.
+        default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN.
         unparse: what is written for a value of ours.
     """
 
@@ -301,7 +302,7 @@ def fields_of(said: Iterable[Mapping[str, Any]], types: Mapping[str, Any]) -> tu
             parse = one_of(kind)
             unparse = same if isinstance(kind, list) else {means: word for word, means in kind.items()}.get
         need = one.get("is", "" if to else "left out")
-        default = types[need] if need in types else one.get("default", _IS[need])
+        default = one.get("default", _IS[need])
         if "rows" in one:
             rows = one["rows"] if isinstance(one["rows"], dict) else {"": one["rows"]}
             parse = Inside({which: fields_of(fields, types) for which, fields in rows.items()}, **one.get("row", {}))
@@ -432,7 +433,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             is_quoted=self.is_quoted, by_hand=self.by_hand, unwrap=self._unwrapped,
         )  # fmt: skip
         if found.columns is not None and (lacking := self.lacking(found.columns)):
-            raise FormatError(self._lacks(lacking, found.columns), path=found.name, line=1)
+            raise FormatError(self.lacks(lacking, found.columns), path=found.name, line=1)
         rows = self._parsed(found.rows, found.name, found.is_text, only)
         keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
         if not self.key:
@@ -477,7 +478,12 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         needed = (field for field in self.fields if isinstance(field.default, Need))
         return [field for field in needed if known.isdisjoint(field.names)]
 
-    def _lacks(self, lacking: Sequence[Field], columns: Iterable[str]) -> str:
+    def columns(self, present: Iterable[str]) -> dict[str, list[str]]:
+        """Field -> the columns that may hold it, of those that are there."""
+        return {field.to: names for field, names in _places(self.fields, dict.fromkeys(present)).fields}
+
+    def lacks(self, lacking: Sequence[Field], columns: Iterable[str]) -> str:
+        """Which fields are not there, by their names, what is, and what may be meant."""
         listed = list(columns)
         needed = "; ".join(" or ".join(field.names[:6]) for field in lacking)
         said = meant(listed, {name: field.names[0] for field in reversed(lacking) for name in field.names})
@@ -653,8 +659,7 @@ def _places(fields: Sequence[Field], cells: Cells) -> _FieldColumns:
         names = [name for name in dict.fromkeys(names) if name not in taken]
         others = {name for one in fields if one is not field for name in one.names}
         names = names[:1] + [name for name in names[1:] if name not in others]
-        field = field._replace(default=field.default(plain.keys())) if callable(field.default) else field
-        for outer, dot, inner in (name.partition(".") for name in names):
+        for outer, dot, inner in ((name, "", "") if name in cells else name.partition(".") for name in names):
             taken.add(outer)
             if dot:
                 inside.setdefault(outer, set()).add(inner)

@@ -13,7 +13,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.formats.answers import _COULD_BE_EITHER, _NAMES, ROLES
+from rubric_measures.formats.specs import table
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "answer-tables.md").read_text(encoding="utf-8")
 
@@ -49,6 +49,6 @@ def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_page_names_the_columns_that_are_known() -> None:
     rows = dict(re.findall(r"^\| `(\w+)`[^|]*\| (.+) \|$", PAGE, re.MULTILINE))
-    for role in ROLES:
-        shown = {name.replace(".", "_") for name in re.findall(r"`([\w.]+)`", rows[role])}
-        assert shown == {*_NAMES[role], *(["answer"] if role in _COULD_BE_EITHER else [])}, role
+    for one in table("answer table")["fields"]:
+        shown = {name.replace(".", "_") for name in re.findall(r"`([\w.]+)`", rows[one["to"]])}
+        assert shown == {*one["names"]}, one["to"]

@@ -18,7 +18,6 @@ from rubric_measures.formats.answers import (
     ANSWERS,
     Answer,
     read_answers,
-    read_reports,
 )
 from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 from tests.example_records import write_lines
@@ -145,7 +144,6 @@ def test_lists_of_biogen_2025_are_read_and_ids_may_be_numbers(tmp_path: Path, in
         ("181", (("31",),)),
         ("182", (("32",),)),
     ]
-    assert [report.lost_citations for report in read_reports(path)] == [0, 0]
 
 
 def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(

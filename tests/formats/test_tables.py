@@ -174,9 +174,8 @@ def test_other_names_are_said(tmp_path: Path) -> None:
     assert read_answer_table(path, columns).rows == (ROW._replace(line=2, reference=()),)
     with pytest.raises(FormatError) as caught:
         read_answer_table(path)
-    assert "has no column of the query and the answer; it has ask, said, id; expected query: one of user_input" in str(
-        caught.value
-    )
+    assert "the header lacks user_input or question or query" in str(caught.value)
+    assert "it has ask, said, id; or say which" in str(caught.value)
     with pytest.raises(FormatError, match="has no column 'asks'; it has ask, said, id"):
         read_answer_table(path, {"query": "asks"})
     with pytest.raises(InputError, match="'ask' is none of query, answer"):

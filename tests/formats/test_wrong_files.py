@@ -230,12 +230,12 @@ WRONG: list[tuple[str, Any, str]] = [
     ("leaderboard", '{"run_id":"a","x":1}\n{}\n', ":2: is an empty object"),
     ("leaderboard", '{"format": "rubric_measures leaderboard 1"}', ": measures: required field is missing"),
     ("table", "", ": is empty"),
-    ("table", "question,answer\n", ": holds no rows"),
-    ("table", "[]", ": holds no rows"),
+    ("table", "question,answer\n", ": holds no answers"),
+    ("table", "[]", ": holds no answers"),
     ("table", "question,response,output\na,b,c\n", ": columns response and output could each be the answer"),
     ("table", "question,answer\na,b\n,c\n", ":3: question: is empty"),
     ("table", "question,answer\na,b,c\n", ":2: 3 cells; the header has 2"),
-    ("table", [{"question": ["a"], "response": ["b", "c"]}], ":1: question: is a list; expected a text"),
+    ("table", [{"question": ["a"], "response": ["b", "c"]}], ":1: question: expected a text; found"),
 ]
 
 
