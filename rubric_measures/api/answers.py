@@ -339,8 +339,6 @@ def evaluate_answers(
         before = read_evaluation(against)
         bank = Path(against) / "bank.csv" if bank is None and bank_from is None else bank
     folder = None if output is None else Path(output)
-    if folder is not None and not dry_run:
-        folder.mkdir(parents=True, exist_ok=True)
     tables = answer_tables_of(answers, columns, systems)
     runs = runs_in(tables)
     if run is not None and run not in runs:
@@ -386,6 +384,8 @@ def evaluate_answers(
         assert plan is not None
         # What the measures need of the scale is asked before a model is paid.
         plan.refuse_lacking({"": ()}, _scale_of(prompt, default_prompts(name, TestBank({}), of_pairs=True)))
+        if folder is not None and not dry_run:
+            folder.mkdir(parents=True, exist_ok=True)
         output = None if folder is None else folder / "support.jsonl.gz"
         records = grade_support(answered, output=output, **how)
         if dry_run:
@@ -405,6 +405,7 @@ def evaluate_answers(
     if gates is not None and plan is None:
         gates.refuse_others(parse_measures(measures))
     if folder is not None and not dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
         write_kept(folder / "bank.csv", used)
     output = None if folder is None else folder / "graded.jsonl.gz"
     records = grade(_pooled(asked, contexts), of_these, output=output, **how)
