@@ -95,7 +95,8 @@ def _are_scores(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collection[str]) -> Form:
-    """Tells the long forms by their `topic` column: it holds `all`, or nothing but known queries, or some of them.
+    """Tells the long forms by their `topic` column: it holds `all`, or nothing but known queries, or some of them; or
+    whole numbers, and no column has more names.
 
     Raises:
         FormatError: no form, or several, fit; the message names them.
@@ -103,13 +104,18 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
     if _are_scores(rows):
         return "scores"
     said: dict[Form, Any] = {}
+    names = [set(one) for one in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True)][:-1]
+    numbers = [one for one in names if all(map(str.isdecimal, one)) and len(one) == max(map(len, names))]
     for form, columns in COLUMNS.items():
         # Without `all` those of a ranking are those of a run, whose documents are no runs.
         if len(columns) == len(rows[0]) > 2 and ("Q0" not in columns or [ALL, "Q0"] in [row[:2] for row in rows]):
             topics = {row[columns.index("topic")] for row in rows if len(row) == len(columns)}
-            said[form] = ALL in topics, bool(queries) and topics <= {*queries, ALL}, not topics.isdisjoint(queries)
+            are_known = bool(queries) and topics <= {*queries, ALL}, not topics.isdisjoint(queries)
+            said[form] = ALL in topics, *are_known, numbers == [topics]
     fitting = [form for form, one in said.items() if one == max(said.values())]
     if len(fitting) == 1:
+        if not any(said[fitting[0]][:3]):
+            tell(f"{name}: its numbers are read as queries ({' '.join(COLUMNS[fitting[0]])}); else name its columns")
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in said or COLUMNS)
     text = f"{'could be any' if said else 'is none'} of {named}; write the names of its columns above its lines"

@@ -194,11 +194,13 @@ def test_what_lines_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptur
     assert (tmp_path / "b.txt").read_text() == "r%201\tall\tV\t1.0\n"
 
 
-def test_real_files() -> None:
+def test_real_files(caplog: pytest.LogCaptureFixture) -> None:
     path, golden = shared_data("kiddie") / "kiddie.eval.txt", shared_data("workbench-golden")
-    with pytest.raises(FormatError, match="could be any of"):
-        read_leaderboard(path)
-    table = read_leaderboard(path, queries=[str(topic) for topic in range(1001, 1123)])
+    with caplog.at_level(logging.INFO, logger="rubric_measures"):
+        table = read_leaderboard(path)
+    assert caplog.messages == [
+        f"{path}: its numbers are read as queries (run measure topic value); else name its columns"
+    ]
     assert (table.run_ids, table.measures) == (("berry", "ewe"), ("SCORE", "HAS_KEYWORDS"))
     assert len(table.rows) == 400
     ranks = read_leaderboard(golden / "dl20-scale-official-leaderboard.json")
