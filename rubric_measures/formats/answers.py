@@ -32,7 +32,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of
-from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, same, spec, table
+from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, lacks, same, spec, table
 from rubric_measures.formats.tables import Rows, rows_of
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
@@ -565,8 +565,8 @@ def read_answer_table(
     form = replace(_TABLE, fields=tuple(sorted(fields, key=lambda one: one.to not in said)))
     if rows and (needed := form.lacking(present)):
         settings = ("columns", "systems") if [one.to for one in needed] == ["answer"] else ("columns",)
-        raise FormatError(f"{form.lacks(needed, present)}; or say which", path=name, settings=settings)
-    chosen = form.columns(present)
+        raise FormatError(f"{lacks(needed, present)}; or say which", path=name, settings=settings)
+    chosen = form.columns(present) if rows else {}
     for role, names in chosen.items():
         if len(names) > 1 and role in _ALONE:
             problem = f"columns {' and '.join(names[:3])} could each be the {role}; say which ({role}={names[0]})"

@@ -32,7 +32,6 @@ from rubric_measures.formats.specs import RUN_IDS, figure, table, unique
 from rubric_measures.formats.tables import PARQUET, Cells, row_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
-from rubric_measures.types.scales import LARGEST_SCORE
 
 # What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
@@ -232,7 +231,7 @@ def read_leaderboard(
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     with paused_collector():
         if is_json or (form is None and _is_table(start.partition(b"\n")[0].decode("utf-8", "replace"))):
-            found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
+            found = rows_of(path, "a leaderboard", by_hand=True)
             rows = list(found.rows)
             if found.is_text:
                 rows = [(line, {to: active(cell.strip()) for to, cell in cells.items()}) for line, cells in rows]
@@ -272,10 +271,9 @@ def _score(raw: Score, name: str, line: int, field: str) -> Score:
     try:
         beside = (None if said is None else float(figure(said)) for said in raw[4:])
         return Score._make([*map(str, raw[:3]), float(figure(raw.value)), *beside])
-    except (TypeError, ValueError):
+    except ValueError as error:
         said = ", ".join(str(one)[:40] for one in raw[3:] if one is not None)
-        problem = f"{said!r} is no number from -{LARGEST_SCORE:g} to {LARGEST_SCORE:g}"
-        raise FormatError(problem, path=name, line=line, field=field) from None
+        raise FormatError(f"{error}; found {said!r}", path=name, line=line, field=field) from None
 
 
 def _rows_of_lines(text: str, name: str, form: Form | None, queries: Collection[str]) -> list[tuple[int, Cells]]:

@@ -10,11 +10,12 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -75,19 +76,13 @@ def meant(columns: Iterable[str], known: Mapping[str, str]) -> str:
     return "".join(f" (call {one} {known[to]}, if that is meant)" for one, to in near)
 
 
-class Need(NamedTuple):
-    """Says in the place of a default that a field is needed.
+class Need(Enum):
+    """Says in the place of a default that a field is needed: a value, a value that may be "", or its column alone."""
 
-    Attributes:
-        value: whether it must have a value; else the column alone must be there.
-        text: whether an empty text is a value then; else it is None.
-    """
-
-    value: bool
-    text: bool = False
+    VALUE, TEXT, COLUMN = range(3)
 
 
-REQUIRED, PRESENT, COLUMN = Need(True), Need(False, True), Need(False)
+REQUIRED, PRESENT, COLUMN = Need
 
 
 def text(value: Any) -> str:
@@ -124,23 +119,17 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """A finite number; a whole one is an `int`."""
-    found = math.nan
-    with contextlib.suppress(ValueError, OverflowError):
-        is_one = is_number(value) if isinstance(value, str) else isinstance(value, int | float)
-        found = float(value) if is_one and not isinstance(value, bool) else found
-    if not math.isfinite(found):
-        raise ValueError("expected a number")
-    return int(found) if found.is_integer() else found
+    """A number of at most 1e100; a whole one is an `int`."""
+    found = float(value) if isinstance(value, str) and is_number(value) else value
+    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= LARGEST_SCORE:
+        raise ValueError(f"expected a number, at most {LARGEST_SCORE:g}")
+    return int(found) if found == int(found) else found
 
 
 def figure(value: Any) -> float:
-    """A number as it is written, and no larger than scores may be."""
-    found = value if isinstance(value, int | float) else number(value)
-    if abs(found) > LARGEST_SCORE:
-        raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
-    number(found)
-    return found
+    """A number as it is written."""
+    found = number(value)
+    return value if isinstance(value, int | float) else found
 
 
 def filled(value: Any) -> str:
@@ -194,7 +183,7 @@ class Field(NamedTuple):
         to: our name; empty for what is passed over without a word.
         names: what files call it, the first one where it is written; a dot parts an object from its field.
         parse: what a value means; raises ValueError.
-        default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN.
+        default: what an empty or missing one means; or REQUIRED, PRESENT or COLUMN.
         unparse: what is written for a value of ours.
     """
 
@@ -236,34 +225,33 @@ class Inside(Struct, frozen=True):
         Raises:
             ValueError: it is neither a list nor an object that has keys; a `FormatError` with the field inside it.
         """
-        listed = list(value.items()) if self.key and isinstance(value, dict) else None
-        if listed is None:
-            if not isinstance(value, list):
-                raise ValueError(f"expected {'an object or ' * bool(self.key)}a list")
-            listed = list(enumerate(value))
+        is_keyed = bool(self.key) and isinstance(value, dict)
+        if not is_keyed and not isinstance(value, list):
+            raise ValueError(f"expected {'an object or ' * bool(self.key)}a list")
         rows = []
-        for number, (key, cells) in enumerate(listed, 1):
-            where = f"[{key}]" if isinstance(key, int) else str(key)
-            if not isinstance(cells, dict):
-                raise FormatError(f"expected an object; found {cells!r:.40}", field=where)
-            variant = self._variant(cells, where)
+        for number, (key, cells) in enumerate(value.items() if is_keyed else enumerate(value), 1):
+            where = str(key) if is_keyed else f"[{key}]"
             try:
-                said, further = _parsed(_places(self.variants[variant], cells), cells, self.is_sparse)
+                if not isinstance(cells, dict):
+                    raise FormatError(f"expected an object; found {cells!r:.40}")
+                variant = self._variant(cells)
+                fields = self.variants[variant]
+                flat = _flat(cells, _outer(fields))
+                said, further = _parsed(_places(fields, flat), flat, self.is_sparse)
             except FormatError as error:
-                raise FormatError(error.problem, field=f"{where}.{error.field}") from None
-            if isinstance(value, dict):
+                raise FormatError(error.problem, field=f"{where}.{error.field}".rstrip(".")) from None
+            if is_keyed:
                 said = {self.key: key, "key": key, **given(said)}
+            further = _nested(further, _outer(fields))
             rows.append(Row(number, {**said, self.to: variant} if self.to else said, further))
         return rows
 
-    def _variant(self, cells: Cells, where: str) -> str:
-        if len(self.variants) == 1:
-            return next(iter(self.variants))
+    def _variant(self, cells: Cells) -> str:
         own = {name: {one for field in fields for one in field.names} for name, fields in self.variants.items()}
-        shared = set.intersection(*own.values())
-        found = [name for name, names in own.items() if not (names - shared).isdisjoint(cells)]
+        shared = set.intersection(*own.values()) if len(own) > 1 else set()
+        found = [name for name, names in own.items() if len(own) == 1 or not (names - shared).isdisjoint(cells)]
         if len(found) != 1:
-            raise FormatError(f"expected either a {' or a '.join(self.variants)}, by its fields", field=where)
+            raise FormatError(f"expected either a {' or a '.join(self.variants)}, by its fields")
         return found[0]
 
     def written(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -402,12 +390,11 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _is_bare(self, head: Head) -> bool:
         """Whether the first line is a row without a header: as many cells, and each of its field's type."""
         cells = head.line.split("\t")
-        names = next((names for names in self.bare if len(names) == len(cells)), None)
         parse = {field.to: field.parse for field in self.fields}
-        with contextlib.suppress(ValueError):
-            return names is not None and all(
-                to not in parse or parse[to](cell) is not None for to, cell in zip(names, cells, strict=True)
-            )
+        for names in self.bare:
+            with contextlib.suppress(ValueError):
+                if len(names) == len(cells):
+                    return all(parse.get(to, same)(cell) is not None for to, cell in zip(names, cells, strict=True))
         return False
 
     def read(self, source: Any) -> T:
@@ -429,26 +416,26 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             only: the values of the first field that are wanted; of other rows nothing else is read.
         """
         found = rows_of(
-            source, self.what, is_header=self.is_header, bare=[list(map(self._named, names)) for names in self.bare],
-            is_quoted=self.is_quoted, by_hand=self.by_hand, unwrap=self._unwrapped,
+            source, self.what, is_header=self.is_header, by_hand=self.by_hand, unwrap=self._unwrapped,
+            bare=[[self._names_of(to)[0] for to in names] for names in self.bare], is_quoted=self.is_quoted,
         )  # fmt: skip
-        if found.columns is not None and (lacking := self.lacking(found.columns)):
-            raise FormatError(self.lacks(lacking, found.columns), path=found.name, line=1)
+        if found.columns is not None:
+            try:
+                _places(self.fields, found.columns)
+            except FormatError as error:
+                raise FormatError(error.problem, path=found.name, line=1, field=error.field) from None
         rows = self._parsed(found.rows, found.name, found.is_text, only)
-        keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
         if not self.key:
             return rows
+        keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
         return unique(keyed, found.name, self.what, self.twice, lambda one, other: one[1:3] == other[1:3])
-
-    def _named(self, to: str) -> str:
-        return next((field.names[0] for field in self.fields if field.to == to), to)
 
     def _ids(self) -> set[str]:
         """The columns of ids: programs compare them, so that nothing may stand before them."""
         return {name for field in self.fields if field.parse is ident for name in field.names}
 
     def _names_of(self, to: str) -> tuple[str, ...]:
-        return next(field.names for field in self.fields if field.to == to)
+        return next((field.names for field in self.fields if field.to == to), (to,))
 
     def is_header(self, columns: Sequence[str]) -> bool:
         """Whether a line names columns: all that are needed, or that of the id where a line may be a row as well."""
@@ -466,7 +453,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         )
         if not self.keyed or (rows != [(line, value)] and not is_plain):
             return rows
-        names, inner = self._names_of(self.keyed[0]), self._named(self.keyed[1])
+        names, (inner, *_) = map(self._names_of, self.keyed)
         if any(value.get(name) is not None for name in names):
             return rows
         pairs = ((key, one if isinstance(one, dict) else {inner: one}) for key, said in lists.items() for one in said)
@@ -478,37 +465,35 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         needed = (field for field in self.fields if isinstance(field.default, Need))
         return [field for field in needed if known.isdisjoint(field.names)]
 
-    def columns(self, present: Iterable[str]) -> dict[str, list[str]]:
-        """Field -> the columns that may hold it, of those that are there."""
-        return {field.to: names for field, names in _places(self.fields, dict.fromkeys(present)).fields}
+    def columns(self, present: Collection[str]) -> dict[str, list[str]]:
+        """Field -> the columns that may hold it, of those that are there.
 
-    def lacks(self, lacking: Sequence[Field], columns: Iterable[str]) -> str:
-        """Which fields are not there, by their names, what is, and what may be meant."""
-        listed = list(columns)
-        needed = "; ".join(" or ".join(field.names[:6]) for field in lacking)
-        said = meant(listed, {name: field.names[0] for field in reversed(lacking) for name in field.names})
-        shown = ", ".join(listed[:_SHOWN]) + (", …" if len(listed) > _SHOWN else "")
-        return f"the header lacks {needed}; it has {shown}{said}"
+        Raises:
+            FormatError: one that is needed has none.
+        """
+        return {field.to: names for field, names in _places(self.fields, present)[0]}
 
     def _parsed(
         self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: Container[str] | None
     ) -> Iterator[Row]:
-        places: dict[tuple[str, ...], _FieldColumns] = {}
+        places: dict[tuple[str, ...], _Places] = {}
         strange: Counter[str] = Counter()
-        count, ids = 0, self._ids() if self.is_guarded else set[str]()
+        count, outer = 0, _outer(self.fields)
+        ids = self._ids() if self.is_guarded else set[str]()
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
-            columns = tuple(cells)
+            flat = _flat(cells, outer)
+            columns = tuple(flat)
             try:
                 known = places.get(columns)
                 if known is None:
-                    known = places[columns] = _places(self.fields, cells)
+                    known = places[columns] = _places(self.fields, flat)
                 if only is not None:
                     with contextlib.suppress(ValueError):
-                        if ident(_value(cells, known.fields[0][1])[1]) not in only:
+                        if ident(_value(flat, known[0][0][1])[1]) not in only:
                             continue
                 if self.is_guarded and is_text and "'" in "".join(cells.values()):
-                    cells = {column: cell if column in ids else active(cell) for column, cell in cells.items()}
-                said, further = _parsed(known, cells, self.is_sparse)
+                    flat = {column: cell if column in ids else active(cell) for column, cell in flat.items()}
+                said, further = _parsed(known, flat, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, path=name, line=line, field=error.field) from None
             if (wrong := self.check(said)) is not None:
@@ -518,7 +503,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                 strange.update(
                     column for column, value in further.items() if column and value not in (None, "", {}, [])
                 )
-            yield Row(line, said, further, cells)
+            yield Row(line, said, _nested(further, outer), cells)
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
         if strange:
@@ -546,7 +531,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if form == "tsv" and self.bare and "csv" not in self.forms:
                 self._write_bare(stream, rows, name, lost)
             elif form == "json" and self.keyed:
-                key, inner = map(self._named, self.keyed)
+                (key, *_), (inner, *_) = map(self._names_of, self.keyed)
                 entries = {row.pop(key): row if len(row) > 1 else row[inner] for row in rows}
                 stream.write(json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
             elif form in _DELIMITERS:
@@ -570,7 +555,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
     def _write_bare(self, stream: Any, rows: Iterable[dict[str, Any]], name: str, lost: Counter[str]) -> None:
         """Lines with tabs and without a header, which hold no more than the columns that those have."""
-        columns = [self._named(to) for to in self.bare[0]]
+        columns = [self._names_of(to)[0] for to in self.bare[0]]
         for row in rows:
             cells = [str(row[column]) for column in columns]
             if any(mark in cell for cell in cells for mark in "\t\r\n"):
@@ -632,43 +617,73 @@ def unique(
     warn("%s: %d of the %s %s", name, count - len(first), what, again)
 
 
-class _FieldColumns(NamedTuple):
-    """Of each field the columns that may hold it; those that hold none; and what is known inside of objects."""
-
-    fields: list[tuple[Field, list[str]]]
-    further: list[str]
-    inside: dict[str, set[str]]
+# Of each field the columns that may hold it; and those that hold none.
+_Places: TypeAlias = "tuple[list[tuple[Field, list[str]]], list[str]]"
 
 
-def _places(fields: Sequence[Field], cells: Cells) -> _FieldColumns:
-    """Which columns of a row are which fields."""
+def _outer(fields: Iterable[Field]) -> set[str]:
+    """The objects that hold fields of a row."""
+    return {name.partition(".")[0] for field in fields for name in field.names if "." in name}
+
+
+def _flat(cells: Cells, outer: set[str]) -> Cells:
+    """A row in which the fields of these objects are columns with a dot."""
+    if not outer:
+        return cells
+    made: dict[str, Any] = {}
+    for column, value in cells.items():
+        is_outer = column in outer and isinstance(value, dict)
+        made |= {f"{column}.{inner}": one for inner, one in value.items()} if is_outer else {column: value}
+    return made
+
+
+def _nested(row: dict[str, Any], outer: set[str]) -> dict[str, Any]:
+    """The same backwards."""
+    if not outer:
+        return row
+    made: dict[str, Any] = {}
+    for column, value in row.items():
+        first, dot, inner = column.partition(".")
+        if dot and first in outer:
+            made.setdefault(first, {})[inner] = value
+        else:
+            made[column] = value
+    return made
+
+
+def _places(fields: Sequence[Field], cells: Collection[str]) -> _Places:
+    """Which columns of a row, which is flat, are which fields.
+
+    Raises:
+        FormatError: one that is needed has none; names the first field.
+    """
     plain = {plain_name(column): column for column in reversed(list(cells))}
-    taken: set[str] = set()
-    inside: dict[str, set[str]] = {}
-    found = []
-    for field in fields:
-        if not field.to:
-            taken.update(field.names)
-            continue
-        names = [
-            name if name in cells or "." in name else plain[name]
-            for name in field.names
-            if name in cells or ("." in name and name.partition(".")[0] in cells) or name in plain
-        ]
+    taken = {name for field in fields if not field.to for name in field.names}
+    found, lacking = [], []
+    for field in filter(lambda field: field.to, fields):
+        names = [name if name in cells else plain[name] for name in field.names if name in cells or name in plain]
         # Of several columns the first one that has a value counts, but for those that another field is called.
         names = [name for name in dict.fromkeys(names) if name not in taken]
         others = {name for one in fields if one is not field for name in one.names}
         names = names[:1] + [name for name in names[1:] if name not in others]
-        for outer, dot, inner in ((name, "", "") if name in cells else name.partition(".") for name in names):
-            taken.add(outer)
-            if dot:
-                inside.setdefault(outer, set()).add(inner)
+        taken.update(names)
         found.append((field, names))
-    return _FieldColumns(found, [column for column in cells if column not in taken], inside)
+        lacking += [field] if isinstance(field.default, Need) and not names else []
+    if lacking:
+        raise FormatError(lacks(lacking, cells), field=lacking[0].names[0])
+    return found, [column for column in cells if column not in taken]
 
 
-def _parsed(places: _FieldColumns, cells: Cells, is_sparse: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a row says by our names, and the fields that nobody knows; errors name the field.
+def lacks(lacking: Sequence[Field], columns: Collection[str]) -> str:
+    """Which fields are not there, by their names, what is, and what may be meant."""
+    needed = "; ".join(" or ".join(field.names[:6]) for field in lacking)
+    said = meant(columns, {name: field.names[0] for field in reversed(lacking) for name in field.names})
+    shown = ", ".join(list(columns)[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
+    return f"lacks {needed}; it has {shown or 'nothing'}{said}"
+
+
+def _parsed(places: _Places, cells: Cells, is_sparse: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a row, which is flat, says by our names, and the fields that nobody knows; errors name the field.
 
     Args:
         places: which columns are which fields.
@@ -677,23 +692,20 @@ def _parsed(places: _FieldColumns, cells: Cells, is_sparse: bool = False) -> tup
     """
     said: dict[str, Any] = {}
     others: dict[str, Any] = {}
-    for field, names in places.fields:
-        if not names and not isinstance(field.default, Need):
+    for field, names in places[0]:
+        if not names:
             said[field.to] = field.default
             continue
         column, value = _value(cells, names)
         if len(names) > 1:
             others.update((name, cells[name]) for name in names if name != column and cells.get(name))
-        if value in (None, "") or (field.default is COLUMN and not str(value).strip()):
-            if field.default is REQUIRED or (isinstance(field.default, Need) and not names):
-                seen = ", ".join(map(repr, list(cells)[:6])) or "nothing"
-                lacks = f"expected {' or '.join(field.names[:6])}; found {seen}"
-                lacks = "required field is missing" if "." in field.names[0] else lacks
-                raise FormatError("is empty" if names else lacks, field=column or field.names[0])
+        if value is None or (field.default is COLUMN and not str(value).strip()):
+            if field.default is REQUIRED:
+                raise FormatError("is empty", field=column)
             other = None if field.default is COLUMN else field.default
             said[field.to] = field.parse("") if field.default is PRESENT else other
-            if is_sparse and column in cells and field.default is not PRESENT:
-                others[column] = value
+            if is_sparse and field.default is not PRESENT:
+                others[column] = cells[column]
             continue
         try:
             said[field.to] = field.parse(value)
@@ -703,51 +715,32 @@ def _parsed(places: _FieldColumns, cells: Cells, is_sparse: bool = False) -> tup
         except ValueError as error:
             problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
             raise FormatError(problem, field=column) from None
-    for outer, known in places.inside.items():
-        if isinstance(cells.get(outer), dict) and (
-            rest := {to: one for to, one in cells[outer].items() if to not in known}
-        ):
-            others[outer] = rest
-    return said, {column: cells[column] for column in places.further} | others
+    return said, {column: cells[column] for column in places[1]} | others
 
 
 def _written(fields: Sequence[Field], said: Mapping[str, Any], is_sparse: bool) -> dict[str, Any]:
     """A row as it is written, with its further fields; see `Spec` for sparse ones."""
+    outer = _outer(fields)
+    further = _flat(said.get("further") or {}, outer)
     row: dict[str, Any] = {}
-    further: Mapping[str, Any] = said.get("further") or {}
     for field in fields:
-        value = said.get(field.to)
+        name, value = field.names[0], said.get(field.to)
         shown = None if value is None else field.unparse(value)
-        outer, dot, inner = field.names[0].partition(".")
-        if shown is None and is_sparse:
-            if outer in further:
-                row[outer] = further[outer]
-        elif dot:
-            row.setdefault(outer, {})[inner] = shown
-            row[outer] |= {to: one for to, one in (further.get(outer) or {}).items() if to not in row[outer]}
-        else:
-            row[outer] = shown
-    return row | {to: one for to, one in further.items() if to not in row}
-
-
-def _found(cells: Cells, name: str) -> Any:
-    """The value of a column; of one with a dot, of the field inside an object."""
-    if name in cells:
-        return cells[name]
-    outer, dot, inner = name.partition(".")
-    found = cells.get(outer) if dot else None
-    return found.get(inner) if isinstance(found, dict) else None
+        if shown is not None or not is_sparse:
+            row[name] = shown
+        elif name in further:
+            row[name] = further[name]
+    return _nested(row | {to: one for to, one in further.items() if to not in row}, outer)
 
 
 def _value(cells: Cells, names: Sequence[str]) -> tuple[str, Any]:
-    """The first column that has a value, and it; a column without one, and None."""
+    """The first column that has a value, and it; the first column and None where none has one."""
     for name in names:
-        value = cells[name] if name in cells else _found(cells, name)
+        value = cells[name]
         # Frames have NaN where nothing stands.
         if value not in (None, "") and not (isinstance(value, float) and math.isnan(value)):
             return name, value
-    is_blank = any(_found(cells, name) == "" for name in names)
-    return (names[0] if names else "", "" if is_blank else None)
+    return names[0], None
 
 
 class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):

@@ -151,7 +151,7 @@ def test_what_contexts_support_is_scored(folder: Path, capsys: pytest.CaptureFix
         (["--bank", "none.csv"], "none.csv"),
         (["--bank-from", "questions"], "the lexical grader asks no questions"),
         (["--contexts"], "there are no retrieved contexts to grade"),
-        (["--bank", "results.csv"], "results.csv:1: is no test bank"),
+        (["--bank", "results.csv"], "results.csv:1: query_id: is no test bank"),
         (["-m", "WeightedCover"], "WeightedCover(rel=4,partial_rel=3) needs the weight of every item"),
         (["-m", "NuggetA(rel=7)"], "no grade of the scale 0 to 5 is 7 or more"),
         (["-m", "SupportPrecision"], "there are no retrieved contexts that answers could cite"),

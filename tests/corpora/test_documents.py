@@ -134,7 +134,7 @@ def test_of_wanted_documents_all_is_looked_at_and_of_others_the_id(tmp_path: Pat
         load_collection(path).docs_store().get_many(["d2"])
     with path.open("a") as stream:
         stream.write('{"name": "d5", "text": "b"}\n')
-    with pytest.raises(FormatError, match=r"docs\.jsonl:7: doc_id: expected doc_id"):
+    with pytest.raises(FormatError, match=r"docs\.jsonl:7: doc_id: lacks doc_id"):
         load_collection(path).docs_store().get_many(["d3"])
     path.write_text(lines({"id": "d1", "text": "a"}) + "7\n")
     with pytest.raises(FormatError, match=r"docs\.jsonl:2: expected an object, found 7"):
@@ -194,14 +194,14 @@ def test_a_folder_of_beir(tmp_path: Path, run: str) -> None:
     [
         (
             lines({"name": "d1", "text": SKY}),
-            "1: doc_id: expected doc_id or docno or pid or docid or did or corpus-id; found",
+            "1: doc_id: lacks doc_id or docno or pid or docid or did or corpus-id; it has",
         ),
-        (lines({"id": "d1", "vector": [1]}), "1: text: expected text or contents or content or body or segment"),
+        (lines({"id": "d1", "vector": [1]}), "1: text: lacks text or contents or content or body or segment"),
         (lines({"id": "d1", "text": SKY}, {"id": "d1", "text": GRASS}), "2: 'd1' has another text in line 1"),
         ("d1\ta\nd2\tb\tc\n", "2: 3 cells; the first line has 2"),
-        ("d1\ta\tb\n", "1: the header lacks doc_id or docno or pid or docid or did or corpus-id; text or contents"),
+        ("d1\ta\tb\n", "1: doc_id: lacks doc_id or docno or pid or docid or did or corpus-id; text or contents"),
         ("\t\n d\ta\n\ttext\n", "3: doc_id: is empty"),
-        ("ident,words\nd1,a\n", "1: the header lacks doc_id or docno or pid or docid or did or corpus-id; text or"),
+        ("ident,words\nd1,a\n", "1: doc_id: lacks doc_id or docno or pid or docid or did or corpus-id; text or"),
         ("<html><body>a</body></html>\n", "holds no documents"),
     ],
 )
