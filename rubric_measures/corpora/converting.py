@@ -74,7 +74,7 @@ def convert(
         sources = [source or (bank_format(path)[0] if is_bank else detect_format(path)) for path in paths]
         kind, *others = dict.fromkeys(FORMATS[one].kind for one in sources)
         if others:
-            raise InputError(f"the files hold {kind} and {others[0]}; convert what holds one kind")
+            raise InputError(f"{', '.join(paths)}: hold {kind} and {others[0]}; convert what holds one kind")
         to = to or _named_format(path_name(output), paths, kind) or sources[0]
         target, write = FORMATS[to].kind, FORMATS[to].write
         if write is None or not targets_of(kind, [target]):

@@ -29,6 +29,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
 from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, former_items, row_of
+from rubric_measures.records.models import Rating
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
 
@@ -504,7 +505,7 @@ from version v join log on log.id = v.action where not log.undone and log.id > ?
 """
 _Time = Annotated[str, Meta(pattern=r"^(\d{4}-\d\d-\d\dT\S+)?$")]
 _EventRow = tuple[int, _Time, str, str, str, int, str]
-_GradeRow = tuple[str, str, str, str, Finite | None, Finite | None, int, Finite | None, str, str, int, _Time, _Time]
+_GradeRow = tuple[str, str, str, str, Rating | None, Rating | None, int, Rating | None, str, str, int, _Time, _Time]
 _VersionRow = tuple[str, int, str, str, str, str, int, int, Finite]
 _LookedRow = tuple[str, str, str, str]
 _LOOKED = "select assessor, query_id, doc_id, item_id from looked where action > ?"

@@ -320,7 +320,7 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         (["records.jsonl.gz", "--to", "recrods"], "unknown format 'recrods': did you mean records"),
         (["bank.jsonl", "--to", "tqa"], "bank cannot become tqa; it can become: bank, "),
         (["records.jsonl.gz", "--from", "judgments"], "judgments is only written"),
-        (["records.jsonl.gz", "bank.jsonl"], "the files hold records and bank; convert what holds one kind"),
+        (["records.jsonl.gz", "bank.jsonl"], "bank.jsonl: hold records and bank; convert what holds one kind"),
         (["bank.jsonl", "--to", "run"], "bank.jsonl: bank cannot become run; it can become: bank, "),
         (["items.csv", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),

@@ -208,6 +208,15 @@ def test_a_state_of_another_version_is_refused_and_stays_as_it_was(folder: Path,
         open_store(folder / "bank.jsonl", material.bank)
 
 
+def test_a_grade_that_no_records_hold_is_said_with_the_file(folder: Path, material: Material) -> None:
+    store = open_store(folder / "s.sqlite", material.bank)
+    store.grade("ada", A, 2, 4)
+    with closing(sqlite3.connect(folder / "s.sqlite")) as file, file:
+        file.execute("update grade set first = 1 << 62")
+    with pytest.raises(InputError, match=r"s\.sqlite: is damaged"):
+        open_store(folder / "s.sqlite", material.bank).snapshot()
+
+
 def test_a_new_state_waits_for_another_server_that_begins_with_it(folder: Path, material: Material) -> None:
     with closing(sqlite3.connect(folder / "s.sqlite", isolation_level=None, check_same_thread=False)) as other:
         other.execute("begin immediate")
