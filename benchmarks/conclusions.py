@@ -18,14 +18,14 @@ from benchmarks.judges import labels
 from rubric_measures import Tests
 from rubric_measures.analysis.agreement import LabelSource, grader_board
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
-from rubric_measures.analysis.comparison import Comparison, compare_runs
-from rubric_measures.analysis.correlation import (
+from rubric_measures.analysis.coefficients import (
     correlate_over_queries,
     drawn_over_queries,
     kendall_batch,
     noise_free_tau,
 )
 from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
+from rubric_measures.analysis.significance import Comparison, compare_runs
 from rubric_measures.games.tournaments import EloSettings, TournamentSettings, rate_games
 from rubric_measures.types.entities import Preference
 

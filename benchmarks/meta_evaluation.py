@@ -12,7 +12,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.correlation import drawn_over_queries, kendall_batch, pooled_tau, query_tau
+from rubric_measures.analysis.coefficients import drawn_over_queries, kendall_batch, pooled_tau, query_tau
 from rubric_measures.analysis.resampling import (
     Draws,
     Resample,

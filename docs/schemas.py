@@ -17,7 +17,7 @@ from msgspec.json import schema_components
 from rubric_measures.analysis.agreement import GraderRow
 from rubric_measures.analysis.calibration import Bias, Calibrated
 from rubric_measures.analysis.comparing import KeptComparisons, LeftOut
-from rubric_measures.analysis.comparison import Design
+from rubric_measures.analysis.significance import Design
 from rubric_measures.analysis.correlating import CORRELATIONS, AskedCorrelation
 from rubric_measures.analysis.graders import AgreementCell
 from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation

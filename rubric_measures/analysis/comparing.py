@@ -20,8 +20,7 @@ from ir_measures.measures.base import Measure
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rubric_measures.analysis.comparison import POWER, Comparison, Design, Pair, compare_runs, design
-from rubric_measures.analysis.correlation import ranks
+from rubric_measures.analysis.coefficients import ranks
 from rubric_measures.analysis.leaderboards import UNNAMED, QueryScores, Values, name_of_scores, read_scores
 from rubric_measures.analysis.resampling import (
     USUAL_DRAWS,
@@ -33,6 +32,7 @@ from rubric_measures.analysis.resampling import (
     without_width,
 )
 from rubric_measures.analysis.resampling import mean_intervals as intervals_of_means
+from rubric_measures.analysis.significance import POWER, Comparison, Design, Pair, compare_runs, design
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.tables import (
     Cell,

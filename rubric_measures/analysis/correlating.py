@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from rubric_measures.analysis.boards import score
-from rubric_measures.analysis.correlation import Coefficient, NoiseFreeTau, QueryTau
+from rubric_measures.analysis.coefficients import Coefficient, NoiseFreeTau, QueryTau
 from rubric_measures.analysis.leaderboards import (
     DEFAULT_COEFFICIENTS,
     AnyScores,

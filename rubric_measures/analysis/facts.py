@@ -19,8 +19,8 @@ import numpy as np
 from ir_measures.measures.base import Measure
 
 from rubric_measures.analysis.boards import Board
-from rubric_measures.analysis.comparison import Comparison, Pair, compare_runs
 from rubric_measures.analysis.resampling import Tests
+from rubric_measures.analysis.significance import Comparison, Pair, compare_runs
 from rubric_measures.base.errors import InputError, MeasureError, counted, escaped
 from rubric_measures.base.tables import (
     Cell,

@@ -23,7 +23,7 @@ import numpy as np
 from ir_measures.measures.base import Measure
 from msgspec.structs import replace
 
-from rubric_measures.analysis.correlation import (
+from rubric_measures.analysis.coefficients import (
     Coefficient,
     NoiseFreeTau,
     QueryTau,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau, ranks
+from rubric_measures.analysis.coefficients import correlate, pooled_tau, query_tau, ranks
 from rubric_measures.analysis.resampling import Draws, FloatArray
 from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.base.files import atomic_writer

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.correlation import correlate
+from rubric_measures.analysis.coefficients import correlate
 from rubric_measures.analysis.resampling import FloatArray, weighted_means
 from rubric_measures.base.errors import counted
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.correlation import correlate, rbo_batch
+from rubric_measures.analysis.coefficients import correlate, rbo_batch
 
 # The worked data of Urbano and Marrero's reference implementation (ircor), with the values it publishes.
 X1 = [0.897, 0.372, 0.908, 0.898, 0.661, 0.062, 0.177, 0.384, 0.498, 0.992]

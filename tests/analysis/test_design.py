@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from rubric_measures.analysis.comparison import design, t_power, variance_components
 from rubric_measures.analysis.resampling import Tests
+from rubric_measures.analysis.significance import design, t_power, variance_components
 from rubric_measures.base.errors import InputError
 
 SMALL = Tests(smallest=0.05)

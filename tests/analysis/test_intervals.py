@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rubric_measures.analysis.correlation import (
+from rubric_measures.analysis.coefficients import (
     COEFFICIENTS,
     correlate_over_queries,
     pooled_tau,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rubric_measures.analysis.correlation import correlate, noise_free_tau
+from rubric_measures.analysis.coefficients import correlate, noise_free_tau
 from rubric_measures.analysis.resampling import Draws
 
 DRAWS = Draws(1000, 3)

@@ -6,7 +6,7 @@ from scipy import stats
 
 from rubric_measures import Tests
 from rubric_measures.analysis.comparing import group_letters
-from rubric_measures.analysis.comparison import compare_runs
+from rubric_measures.analysis.significance import compare_runs
 from rubric_measures.base.errors import InputError, UnknownNameError
 
 

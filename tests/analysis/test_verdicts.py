@@ -5,7 +5,7 @@ import pytest
 
 from rubric_measures import Tests
 from rubric_measures.analysis.comparing import Comparisons
-from rubric_measures.analysis.comparison import compare_runs, t_power
+from rubric_measures.analysis.significance import compare_runs, t_power
 from rubric_measures.base.errors import InputError
 
 OFF = {"a": 0.0, "b": 0.1, "c": 0.3}

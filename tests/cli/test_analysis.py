@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rubric_measures.analysis.correlation import correlate
+from rubric_measures.analysis.coefficients import correlate
 from rubric_measures.cli import main
 
 SCHEMAS = {

@@ -26,7 +26,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.analysis.comparison import variance_components
 from rubric_measures.analysis.resampling import (
     USUAL_DRAWS,
     Drawn,
@@ -41,6 +40,7 @@ from rubric_measures.analysis.resampling import (
     weighted_means,
     within,
 )
+from rubric_measures.analysis.significance import variance_components
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.types.scales import LARGEST_SCORE
 
