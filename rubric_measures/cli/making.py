@@ -278,7 +278,7 @@ def pool(pool: Call, *, output: str, whole: bool = False) -> int:
     examples:
       rubric_measures pool --collection resources/example -o passages.jsonl.gz
       rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz
-      rubric_measures pool answers/*.jsonl --whole --track rag25 --query-file topics.jsonl -o passages.jsonl.gz
+      rubric_measures pool answers/*.jsonl --whole --query-file topics.jsonl -o passages.jsonl.gz
 
     Args:
         output: write the records there (.jsonl.gz).

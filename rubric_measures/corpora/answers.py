@@ -1,4 +1,4 @@
-"""Generated answers: cut into passages at sentence ends, or whole; what is empty, missing or too long is counted.
+"""Generated answers: cut into passages at sentence ends, or whole; what is empty or missing is counted.
 
 What was asked and answered: rows of tables of answers, brought together by query and run; what they cite.
 """
@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, count
 from pathlib import Path
@@ -19,7 +19,6 @@ from rubric_measures.base.errors import FormatError, InputError, counted, tell, 
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import are_rows, file_path, is_file
 from rubric_measures.formats.answers import Answer, AnswerRow, AnswerTable, answer_doc_id, read_answer_table
-from rubric_measures.formats.queries import Limit, length_of, limit_of
 from rubric_measures.types.entities import TestBank
 
 # Scripts without blanks: of Han and kana two characters count as a word.
@@ -148,47 +147,22 @@ def _sentence_groups(answer: Answer, most: float) -> list[_Piece]:
     return pieces
 
 
-def check_answers(
-    answers: Sequence[Answer],
-    queries: Collection[str] | None = None,
-    *,
-    track: str | None = None,
-    limits: Mapping[str, Limit] | None = None,
-) -> None:
-    """Says once how many answers are empty, missing, or longer than the track allows, each with an example.
+def say_missing(answers: Sequence[Answer], queries: Iterable[str] | None = None) -> None:
+    """Says once how many answers are empty or missing, each with an example.
 
     Args:
         answers: the answers of all runs.
         queries: the queries that were asked; None takes those that any run answers.
-        track: `rag24`, `rag25` (400 words), `rag26` (1,024 words), `dragun` (250 words), `ragtime` (characters after
-            NFKC, per topic); None checks the limits of queries only.
-        limits: query id -> its own limit, which goes before that of the track.
-
-    Raises:
-        UnknownNameError: nobody knows the track.
     """
-    usual = None if track is None else limit_of(track)
     asked = list(dict.fromkeys(queries if queries is not None else (answer.query_id for answer in answers)))
     answered: dict[str, set[str]] = {}
-    too_long: list[tuple[float, str, str]] = []
     for answer in answers:
         answered.setdefault(answer.run_id, set()).add(answer.query_id)
-        limit = (limits or {}).get(answer.query_id, usual)
-        if limit is not None and not answer.questions and (length := length_of(answer.text, limit.unit)) > limit.most:
-            said = f"has {length} of {limit.most} {limit.unit} for query {answer.query_id}"
-            too_long.append((length / limit.most, answer.run_id, said))
     empty = [(answer.run_id, answer.query_id) for answer in answers if not answer.words]
     missing = [(run_id, query_id) for run_id, found in answered.items() for query_id in asked if query_id not in found]
     for pairs, what in ((empty, "empty answer"), (missing, "missing answer")):
         for run_id, query_id in pairs[:1]:
             warn(f"{counted(len(pairs), what)}, which will score 0 (such as that of run {run_id} to query {query_id})")
-    if too_long:
-        _, run_id, said = max(too_long, key=lambda one: one[0])
-        runs = len({run_id for _, run_id, _ in too_long})
-        text = (
-            f"{len(too_long)} answers of {runs} runs are longer than allowed (run {run_id} {said}); they are kept whole"
-        )
-        warn(text)
 
 
 def answer_tables_of(

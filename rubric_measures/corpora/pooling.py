@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
+from rubric_measures.corpora.answers import AnswerSegment, answer_segments, say_missing
 from rubric_measures.corpora.collections import DocStore, load_collection, texts_of
 from rubric_measures.corpora.loading import (
     File,
@@ -29,7 +29,7 @@ from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import head_of
 from rubric_measures.formats.answers import PLAIN_ANSWERS, QUESTION_RUNS, Answer, read_answers
 from rubric_measures.formats.base import cells_of
-from rubric_measures.formats.queries import read_query_file
+from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import (
     as_known,
     distinct_run_names,
@@ -167,7 +167,6 @@ def pool(
     grader: str | Grader | None = None,
     judged: bool = False,
     max_words: int | None = 400,
-    track: str | None = None,
     missing: Literal["error", "skip"] = "error",
     output: str | os.PathLike[str] | None = None,
 ) -> PassageRecords:
@@ -190,14 +189,13 @@ def pool(
         collection: the texts: a folder, a file of documents or records, an id of ir_datasets, a collection, a table,
             or document -> text; or several files of documents.
         depth: documents of each ranking; answers are always taken whole.
-        queries: pool these queries: ids, query -> text, or a file or frame of queries or topics, which may say how long
-            an answer may be; default: the collection's, else all.
+        queries: pool these queries: ids, query -> text, or a file or frame of queries or topics; default: the
+            collection's, else all.
         judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; default: the
             collection's.
         grader: whose labels of that table count, where several labelled.
         judged: add all judged documents to the pool.
         max_words: the most words of a passage of an answer; without a limit answers are left whole.
-        track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
         missing: documents that the collection does not have are an `error`, or left out and counted (`skip`).
         output: a file for the records (.jsonl.gz), which are then not held in memory.
 
@@ -221,8 +219,7 @@ def pool(
             read, answers = list(known.runs), list(known.answers)
         if not read and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-        file = read_query_file(queries) if isinstance(queries, str) else None
-        asked: Any = queries if file is None else file.texts
+        asked: Any = read_queries(queries) if isinstance(queries, str) else queries
         if asked is None and known is not None and known.has_queries():
             asked = known.query_texts
         rows: Any = judgments
@@ -235,7 +232,7 @@ def pool(
         titles = asked if isinstance(asked, Mapping) else {}
         asked = None if asked is None else list(asked)
         answers.sort(key=lambda answer: answer[:2])
-        check_answers(answers, asked, track=track, limits=file.limits if file is not None else {})
+        say_missing(answers, asked)
         found, speaking = _answered(answers, max_words)
         twice = [name for name, count in Counter([*(run.run_id for run in read), *speaking]).items() if count > 1]
         if twice:

@@ -30,7 +30,7 @@ from rubric_measures.base.files import (
     read_text,
 )
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.answers import Length, track_rules
+from rubric_measures.formats.answers import Length
 from rubric_measures.formats.base import Head, PathName, given
 from rubric_measures.formats.specs import DOC_IDS, Inside, Row, Spec, fields_of, same, spec, table, whole
 from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, row_of, unwrapped
@@ -232,16 +232,6 @@ def _may_be_queries(head: Head) -> bool:
 
 QUERIES = _SPEC.format._replace(read=read_query_file, recognise=_may_be_queries)
 TOPICS = _TOPICS.format._replace(read=read_query_file, recognise=lambda head: "request_id" in head.object)
-
-
-def limit_of(track: str) -> Limit | None:
-    """The limit of answers that a track has, in all of its forms; None where each topic has its own, or there is none.
-
-    Raises:
-        UnknownNameError: nobody knows the track.
-    """
-    limits = {Limit(one.limit, one.unit) for one in track_rules(track)}
-    return next(iter(limits)) if len(limits) == 1 and all(one.most for one in limits) else None
 
 
 def length_of(text: str, unit: Length) -> int:

@@ -71,8 +71,6 @@ def test_from_answers_to_scores(
     assert main(pool) == 0
     said = capsys.readouterr().err
     assert "1 empty answer, which will score 0 (such as that of run b to query frost)" in said
-    # "Boil water. Pour it over the leaves." has seven words.
-    assert "run a has 7 of 6 words for query tea" in said
     assert main(grade) == 0
     assert main([*leaderboard[:-2], "-o", "board.json", "--no-overall"]) == 0
     table = read_leaderboard("board.json")

@@ -145,7 +145,7 @@ compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction bh {_QUICK} -
 compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}
 pool {_RUNS} -c {{collection/}} --query-file {{queries.tsv}} --judgments {{qrels.txt}} -k 5 -o out/p
 pool {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} -o out/p
-pool {{reports.jsonl}} --whole --track rag25 --query-file {{topics.jsonl}} -o out/p
+pool {{reports.jsonl}} --whole --query-file {{topics.jsonl}} -o out/p
 pool {{answers.tsv}} --query-file {{queries.json}} -o out/p
 pool -c {{example/}} -k 3 -o out/p
 grade {{passages.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --query-texts {{queries.jsonl}}
