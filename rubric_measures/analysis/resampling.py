@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
 
 
 def seeded(seed: int) -> np.random.Generator:
@@ -142,10 +142,7 @@ class Tests(Draws):
         if self.rounds < 1:
             raise InputError("the number of rounds is 1 or more", settings=("rounds",))
         if self.correction not in CORRECTIONS:
-            raise InputError(
-                f"unknown correction {self.correction!r}; expected one of {', '.join(CORRECTIONS)}",
-                settings=("correction",),
-            )
+            raise UnknownNameError("correction", self.correction, CORRECTIONS, settings=("correction",))
         if self.smallest is not None and not 0.0 < self.smallest < np.inf:
             raise InputError(
                 f"the smallest difference that matters is above 0, not {self.smallest:g}", settings=("smallest",)

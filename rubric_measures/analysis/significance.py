@@ -388,6 +388,7 @@ def compare_runs(
     Raises:
         InputError: fewer than two runs of several have a score, or they have no common query.
         UnknownNameError: the baseline is not among the runs.
+        InputError: a smallest difference of more than 1 is given, and all scores are from 0 to 1.
     """
     unscored = tuple(sorted(run for run, values in scores.items() if not values))
     scores = {run: values for run, values in scores.items() if values}
@@ -395,6 +396,9 @@ def compare_runs(
     is_unit = all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values())
     if tests.smallest is None and is_unit:
         tests = replace(tests, smallest=DEFAULT_SMALLEST)
+    if is_unit and tests.smallest and tests.smallest > 1.0:
+        text = f"{measure}: scores from 0 to 1 cannot differ by {tests.smallest:g}; write 0.05 for 5 %"
+        raise InputError(text, settings=("smallest",))
     every = set().union(*scores.values())
     queries = sorted(every.intersection(*scores.values()))
     if not queries:

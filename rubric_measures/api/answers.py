@@ -406,7 +406,7 @@ def evaluate_answers(
         gates.refuse_others(parse_measures(measures))
     if folder is not None and not dry_run:
         folder.mkdir(parents=True, exist_ok=True)
-        write_kept(folder / "bank.csv", used)
+        write_kept(folder / "bank.csv", used, known)
     output = None if folder is None else folder / "graded.jsonl.gz"
     records = grade(_pooled(asked, contexts), of_these, output=output, **how)
     if dry_run:

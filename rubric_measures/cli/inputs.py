@@ -28,7 +28,7 @@ T = TypeVar("T")
 # Ending of a file -> the form that is written there, where --format does not say it.
 _FORM_OF_ENDING = {
     ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".tex": "latex", ".html": "html",
-    ".csv": "CSV", ".parquet": "parquet",
+    ".csv": "CSV", ".parquet": "parquet", ".xlsx": "Excel", ".pdf": "PDF",
 }  # fmt: skip
 
 

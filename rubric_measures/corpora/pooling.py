@@ -264,11 +264,9 @@ def pool(
                 texts, places = _with_texts(docs, places)
                 lost = sorted(set(places).difference(texts))
                 if lost and missing == "error":
-                    raise InputError(
-                        f"query {query_id!r}: {len(lost)} of {len(places)} pooled documents are not in the collection "
-                        f"({', '.join(lost[:3])}{', …' if len(lost) > 3 else ''}); they can be skipped",
-                        settings=("missing",),
-                    )
+                    text = f"query {query_id!r}: {len(lost)} of {len(places)} pooled documents (such as {lost[0]})"
+                    text += " are not in the collection; name that of the runs, or skip them"
+                    raise InputError(text, settings=("collection", "missing"))
                 left_out.extend(lost)
                 if clash := next((doc_id for doc_id in places if doc_id in members), None):
                     raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.base.errors import InputError, counted, tell
 from rubric_measures.corpora.answers import Questions, short
-from rubric_measures.corpora.loading import Bank, bank_of
+from rubric_measures.corpora.loading import Bank, bank_of, load_bank
 from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.grading.grader import GradingPlan
 from rubric_measures.models.settings import Calls
@@ -34,10 +34,10 @@ def given_bank(bank: Bank | None, bank_from: BankSource | None, folder: Path | N
     if bank is not None and bank_from is not None:
         raise InputError("a bank is given, so none is made; leave one out", settings=("bank", "bank_from"))
     kept = None if folder is None else folder / "bank.csv"
-    there = bank_of(kept) if kept is not None and kept.exists() else None
     given = bank_of(bank)
-    if there is None:
+    if kept is None or not kept.exists() or str(kept) == str(bank):
         return given
+    there = load_bank(kept)
     if given is None:
         tell("%s is used again; remove it to have it made anew", kept)
         return there
@@ -126,10 +126,10 @@ def of_asked(bank: TestBank, asked: Questions) -> TestBank:
     return TestBank(items, bank.query_texts, bank.facet_texts, bank.edited)
 
 
-def write_kept(path: Path, bank: TestBank) -> None:
-    """Writes a bank as CSV, unless the file holds the same items."""
+def write_kept(path: Path, bank: TestBank, known: TestBank | None) -> None:
+    """Writes a bank as CSV, unless the file holds the same items: those of `given_bank`."""
     from rubric_measures.formats.banks import BANK_CSV, bank_entries
 
     # One that is there stays as people left it where nothing is new.
-    if not path.exists() or dict(bank_of(path).items) != dict(bank.items):  # type: ignore[union-attr]
+    if known is None or not path.exists() or dict(known.items) != dict(bank.items):
         BANK_CSV.write(path, bank_entries(bank))

@@ -325,8 +325,8 @@ class _Grading:
             if self.output is not None and self.manifest is None:
                 text = "the records go to standard output; nothing keeps what made the grades"
                 tell(text if self.calls.is_kept else f"{text}, nor the replies (name a cache)")
-            if self.output is not None and Path(self.output).is_file() and os.fspath(self.output) != source.path:
-                tell(f"{self.output}: was there, and is replaced; to add grades to a file, name it as the passages")
+            if (there := os.fspath(self.output or "")) and source.path not in ("", there) and Path(there).is_file():
+                tell(f"{there}: was there, and is replaced; to add grades to a file, name it as the passages")
             report = grader.GradingReport()
             total = pairs if change is None and needed is None else None
             with self.calls.asking(runner, self.progress, total, stats=report.run) as opened:

@@ -53,16 +53,18 @@ def test_the_example_from_a_table_to_scores(tmp_path: Path) -> None:
     assert rubric_measures.score(kept, None, result.board.measures, overall=False).values == result.board.values
 
 
-def test_an_edited_bank_is_used_again_and_new_questions_join_it(tmp_path: Path) -> None:
+def test_an_edited_bank_is_used_again_and_new_questions_join_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", output=tmp_path)
     bank = tmp_path / "bank.csv"
     text = bank.read_text(encoding="utf-8")
     edited = "\n".join(line for line in text.split("\n") if "violet" not in line)
-    bank.write_text(edited, encoding="utf-8")
-    assert means(rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", output=tmp_path)) == {
-        "good": 1,
-        "half": 1,
-    }
+    bank.write_text(edited + edited.split("\n")[1] + "\n", encoding="utf-8")
+    found = rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", bank=bank, output=tmp_path)
+    assert means(found) == {"good": 1, "half": 1}
+    assert caplog.text.count("1 item comes twice in its query; the first is kept") == 1
+    assert "is replaced" not in caplog.text
     more = [*WITH_REFERENCE, {"question": "How tall is it?", "system": "half", "answer": "x", "reference": "Not tall."}]
     result = rubric_measures.evaluate_answers(more, model="lexical", output=tmp_path)
     assert {query_id: len(items) for query_id, items in result.bank.items.items()} == {"q01": 1, "q02": 1}

@@ -25,6 +25,10 @@ MIXED_UP = {
     "the test bank; it grades 'tone'; name the bank of these grades, or none",
     "evaluate qrels.txt bm25.run ndcg@10": "unknown measure 'ndcg': did you mean nDCG, ",
     "correlate bm25.run bm25.run": "write the names of its columns above its lines; score qrels or runs first",
+    "leaderboard graded.jsonl.gz --bank questions.jsonl -o board.xlsx": "board.xlsx: Excel is not written here, but ",
+    "pool bm25.run --collection queries.tsv -o p.jsonl": "20 of 20 pooled documents (such as d0101) are not in the "
+    "collection; name that of the runs, or skip them (--collection, --missing)",
+    "power board.tsv --smallest 5": "V: scores from 0 to 1 cannot differ by 5; write 0.05 for 5 % (--smallest)",
     "compare graded.jsonl": "holds a JSON list, as graded records do; score these, and give the board",
     "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",
     "grade queries.tsv --bank questions.jsonl --model lexical -o g.jsonl": 'queries.tsv:1: expected ["query id", '
@@ -54,6 +58,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert main(["convert", str(made / "graded.jsonl.gz"), "-o", str(made / "graded.jsonl")]) == 0
     (made / "items.csv").write_text("query_id,doc_id,item_id,grade\nq01,d0101,tone,4\n", encoding="utf-8")
+    scores = ("a\tq1\t0.5", "a\tq2\t1", "b\tq1\t0", "b\tq2\t0.25")
+    (made / "board.tsv").write_text("\n".join(["run_id\tquery_id\tV", *scores, ""]), encoding="utf-8")
     return made
 
 

@@ -98,7 +98,7 @@ def test_queries_choose_and_order(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_missing_documents(caplog: pytest.LogCaptureFixture) -> None:
     texts = {"d1": "one"}
-    with pytest.raises(InputError, match=r"query 'q1': 2 of 3 pooled documents are not in the collection \(d2, d3\)"):
+    with pytest.raises(InputError, match=r"'q1': 2 of 3 pooled documents \(such as d2\) are not in the collection"):
         list(pool([BM25], texts, depth=3))
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         groups = list(pool([BM25], texts, depth=3, missing="skip"))
