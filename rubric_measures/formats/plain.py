@@ -14,7 +14,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.formats.answers import Answer
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.judged import places_of_runs
-from rubric_measures.formats.queries import QueryFile, said_of_queries
+from rubric_measures.formats.queries import QueryFile, queries_of, said_of_queries
 from rubric_measures.formats.specs import Row, Spec, same, spec
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import GradeStatus, Preference, make_run
@@ -32,26 +32,38 @@ def _passages(
 
 
 def _is_one_game(said: Mapping[str, Any]) -> str | None:
-    if said["agent_a"] == said["agent_b"]:
+    if said["agent_a"] == said["agent_b"] and said["agent_a"] is not None:
         return f"query {said['query_id']!r}: agent {said['agent_a']!r} plays against itself; remove the game"
-    if said.get("status") is not None and (said["verdict"] is None) == (said["status"] == "graded"):
-        return "expected a verdict exactly when the status is graded"
+    status = said.get("state") or said.get("status")
+    if status is not None and (said["verdict"] is None) == (status in ("graded", "completed")):
+        return "expected a verdict exactly when the status is graded, or completed"
     return None
 
 
+def _status_of(said: Mapping[str, Any]) -> GradeStatus:
+    """What became of a game that does not say it: a verdict that nobody gave is no tie."""
+    if said["verdict"]:
+        return "graded"
+    return "unparsed" if said.get("answer") or not said.get("note") else "failed"
+
+
 def games_of(rows: Iterable[Row]) -> list[Preference]:
-    """Games; a verdict that nobody gave is `unparsed`, never a tie, where nothing else is said."""
-    games = []
-    for row in rows:
-        status = row.said.get("status") or ("unparsed" if row.said["verdict"] is None else "graded")
-        games.append(Preference(**{**row.said, "status": status}))
-    return games
+    """Games; results of RAGElo that name no agents are none. RAGDoll names a provider beside the model."""
+    return [
+        Preference(
+            said["query_id"], said["agent_a"], said["agent_b"], said["verdict"], said.get("status") or _status_of(said),
+            said.get("answer") or "", ":".join(filter(None, map(said.get, ("provider", "grader")))),
+            said.get("note") or "",
+        )
+        for _, said, *_ in rows
+        if None not in (said["agent_a"], said["agent_b"])
+    ]  # fmt: skip
 
 
 def _said_of_games(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
     for game in games:
         said = game._asdict()
-        if said["status"] == ("graded" if game.verdict else "unparsed"):
+        if said["status"] == _status_of(said) != "failed":
             # That is what the verdict says.
             del said["status"]
         yield {name: value for name, value in said.items() if value or name == "verdict"}
@@ -59,7 +71,7 @@ def _said_of_games(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
 
 RAGELO_QUERIES = spec(
     "ragelo:queries",
-    into=lambda rows: QueryFile({row.said["query_id"]: row.said["text"] for row in rows}),
+    into=queries_of,
     outof=said_of_queries,
 )
 RAGELO_DOCUMENTS = spec(
@@ -80,43 +92,9 @@ RAGELO_GAMES = spec(
 GAMES: Spec[list[Preference]] = spec("games", check=_is_one_game, into=games_of, outof=_said_of_games)
 
 
-def _is_one_battle(said: Mapping[str, Any]) -> str | None:
-    if (said["verdict"] is None) == (said["status"] == "completed"):
-        return "expected a judge_verdict exactly when the status is completed"
-    return _is_one_game({**said, "status": None})
-
-
-def _games_of_battles(rows: Iterable[Row]) -> list[Preference]:
-    """Battles as games, by `provider:model`; one that failed with a reply is `unparsed`, one without is `failed`."""
-    games = []
-    for _, said, *_ in rows:
-        status: GradeStatus = "graded" if said["verdict"] else "unparsed" if said["answer"] else "failed"
-        note = said["error"] or ("" if status == "graded" else said["status"])
-        grader = ":".join(part for part in (said["provider"], said["model"]) if part)
-        ids = (said["query_id"], said["agent_a"], said["agent_b"])
-        games.append(Preference(*ids, said["verdict"], status, said["answer"], grader, note))
-    return games
-
-
-BATTLES: Spec[list[Preference]] = spec("ragdoll:battles", check=_is_one_battle, into=_games_of_battles)
-
-
-def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
-    """The pairwise ones of RAGElo's results; one without a verdict failed with its exception."""
-    games = []
-    for _, said, *_ in rows:
-        ids = said["query_id"], said["agent_a"], said["agent_b"]
-        if None not in ids:
-            status: GradeStatus = "graded" if said["verdict"] else "failed" if said["note"] else "unparsed"
-            games.append(Preference(*ids, said["verdict"], status, grader=said["grader"], note=said["note"]))
-    return games
-
-
+BATTLES: Spec[list[Preference]] = spec("ragdoll:battles", check=_is_one_game, into=games_of)
 # Only read: what a model said of both answers is left behind.
-RAGELO_RESULTS: Spec[list[Preference]] = spec(
-    "ragelo:results", into=_games_of_results,
-    check=lambda said: None if said["agent_a"] is None else _is_one_game({**said, "status": None}),
-)  # fmt: skip
+RAGELO_RESULTS: Spec[list[Preference]] = spec("ragelo:results", check=_is_one_game, into=games_of)
 
 
 class Experiment(NamedTuple):

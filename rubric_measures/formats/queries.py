@@ -10,8 +10,7 @@ import html
 import os
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,7 +31,7 @@ from rubric_measures.base.files import (
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.answers import Length
 from rubric_measures.formats.base import Head, PathName, given
-from rubric_measures.formats.specs import DOC_IDS, Inside, Row, Spec, fields_of, same, spec, table, whole
+from rubric_measures.formats.specs import DOC_IDS, Inside, Row, Spec, fields_of, same, spec, table
 from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, row_of, unwrapped
 
 
@@ -65,57 +64,42 @@ class QueryFile:
         """Query id -> how long an answer may be, where the query says it: `limit` characters or `word_limit` words."""
         units: list[tuple[str, Length]] = [("word_limit", "words"), ("limit", "characters")]
         return {
-            query_id: Limit(whole(said[name]), unit)
+            query_id: Limit(said[name], unit)
             for name, unit in units
             for query_id, said in self.further.items()
-            if said.get(name) not in (None, "")
+            if isinstance(said.get(name), int)
         }
-
-
-def _most(value: Any) -> int:
-    if (found := whole(value)) < 1:
-        raise ValueError("expected a whole number above 0")
-    return found
 
 
 _FACETS = Inside({"": fields_of(table("facets")["fields"], {})})
 
 
-def _rows_of(value: Any) -> list[Row]:
-    """Facets of a list, or of an object id -> heading.
+def _headings(value: Any) -> dict[str, str]:
+    """Facet id -> heading, of a list or an object.
 
     Raises:
         ValueError: it is neither, or a facet comes twice.
     """
-    if not isinstance(value, dict | list):
-        raise ValueError("expected facets as {facet id: heading}")
     if isinstance(value, dict):
         value = [{"facet_id": one, "facet_text": said} for one, said in value.items()]
     rows = _FACETS(value)
-    counts = Counter(row.said["facet_id"] for row in rows)
-    if again := [one for one, count in counts.items() if count > 1]:
-        raise ValueError(f"facet {again[0]!r} comes twice")
-    return rows
-
-
-def _headings(value: Any) -> dict[str, str]:
-    return {row.said["facet_id"]: row.said["text"] for row in _rows_of(value)}
+    found = {row.said["facet_id"]: row.said["text"] for row in rows}
+    if len(found) < len(rows):
+        raise ValueError("a facet comes twice")
+    return found
 
 
 def _facets(value: Any) -> Any:
     """Facets as they stand there, which are right."""
-    _rows_of(value)
+    _headings(value)
     return value
 
 
-def _into(rows: list[Row]) -> QueryFile:
-    texts, further = {}, {}
-    for _, said, others, _ in rows:
-        query_id, text, *_ = said.values()
-        texts[query_id] = text
-        if kept := given({to: one for to, one in said.items() if to not in ("query_id", "text")}) | others:
-            further[query_id] = kept
-    return QueryFile(texts, further)
+def queries_of(rows: Iterable[Row]) -> QueryFile:
+    """What rows say, by our names."""
+    found = {row.said.pop("query_id"): (row.said.pop("text"), given(row.said) | row.further) for row in rows}
+    texts = {query_id: text for query_id, (text, _) in found.items()}
+    return QueryFile(texts, {query_id: further for query_id, (_, further) in found.items() if further})
 
 
 def said_of_queries(queries: QueryFile) -> Iterator[dict[str, Any]]:
@@ -133,7 +117,7 @@ def _outof_topics(queries: QueryFile) -> Iterator[dict[str, Any]]:
 
 
 _SPEC, _TOPICS = (
-    spec(name, {"facets": (_facets, same), "limit": (_most, same)}, into=_into, outof=outof)
+    spec(name, {"facets": (_facets, same)}, into=queries_of, outof=outof)
     for name, outof in (("queries", said_of_queries), ("topics", _outof_topics))
 )
 
@@ -184,7 +168,7 @@ _LABEL = re.compile(r"\A\s*(?:Number|Topic|Title|Description|Narrative)\s*:", re
 _NUMBER = re.compile(r"""\b(?:number|num|id|qid)\s*=\s*["']([^"']*)["']""", re.I)
 _WHOLE_NAMES = {"num": "query_id", "number": "query_id", "desc": "description", "narr": "narrative"}
 # What of a topic is asked: the first that it has.
-_ASKED = ("title", "query", "", "question", "description", "summary")
+_ASKED = ("text", "title", "query", "", "question", "description", "summary")
 
 
 def _trec_rows(path: str | os.PathLike[str]) -> Rows:
@@ -193,29 +177,28 @@ def _trec_rows(path: str | os.PathLike[str]) -> Rows:
     note_unfinished(content, name)
     # Lines are counted with those of comments.
     content = re.sub(r"<!--.*?-->", lambda found: "\n" * found[0].count("\n"), content, flags=re.S)
-    return Rows(name, None, ((_line_of(content, found), _topic(found)) for found in _BLOCK.finditer(content)))
-
-
-def _line_of(content: str, found: re.Match[str]) -> int:
-    return content.count("\n", 0, found.start()) + 1
+    found = _BLOCK.finditer(content)
+    return Rows(name, None, ((content.count("\n", 0, one.start()) + 1, _topic(one)) for one in found))
 
 
 def _topic(found: re.Match[str]) -> Cells:
     own, *parts = _TAG.split(found["body"])
     cells: dict[str, Any] = {"": _plain(own)}
     facets: dict[str, str] = {}
-    if number := _NUMBER.search(found["attributes"]):
-        cells["query_id"] = number[1]
-    for tag, attributes, said in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        number = _NUMBER.search(attributes)
-        if tag.lower() == "subtopic" and number:
-            facets[number[1]] = _plain(said)
+    for tag, attributes, said in [("num", "", _number(found["attributes"])), *zip(*[iter(parts)] * 3, strict=True)]:
+        name = _WHOLE_NAMES.get(tag.lower(), tag.lower())
+        if name == "subtopic" and (number := _number(attributes)):
+            facets[number] = _plain(said)
         else:
-            cells.setdefault(_WHOLE_NAMES.get(tag.lower(), tag.lower()), _plain(said))
-    asked = next((name for name in _ASKED if cells.get(name)), None)
-    if asked is not None:
-        cells["text"] = cells[asked]
-    return {to: said for to, said in {**cells, "facets": facets}.items() if said and to not in ("", asked)}
+            cells[name] = cells.get(name) or _plain(said)
+    asked = next((name for name in _ASKED if cells.get(name)), "")
+    cells["text"] = cells.pop(asked)
+    return {to: said for to, said in {**cells, "facets": facets}.items() if said and to}
+
+
+def _number(attributes: str) -> str:
+    found = _NUMBER.search(attributes)
+    return found[1] if found else ""
 
 
 def _plain(said: str) -> str:
@@ -270,30 +253,18 @@ def read_documents(paths: Sequence[PathName], wanted: AbstractSet[str] | None = 
         InputError: a file cannot be opened.
         FormatError: naming file and line: a field is missing, an id has two texts, there are no documents.
     """
-    found: dict[str, Document] = {}
-    places: dict[str, tuple[str, int]] = {}
+    found: dict[str, tuple[Document, str, int]] = {}
     for path in paths:
-        name, again, count = path_name(path), 0, 0
-        for count, (line, document) in enumerate(iter_documents(path, wanted), 1):  # noqa: B007 - their number
-            known = found.setdefault(document.doc_id, document)
-            first, at = places.setdefault(document.doc_id, (name, line))
+        name, again = path_name(path), 0
+        for line, said, *_ in DOCUMENTS.rows(path if wanted is None else _sifted(path, wanted), wanted):
+            document = Document(**said)
+            known, first, at = found.setdefault(document.doc_id, (document, name, line))
             if known != document:
                 where = f"line {at}" if first == name else f"{first}:{at}"
                 raise FormatError(f"{document.doc_id!r} has another text in {where}", path=name, line=line)
             again += (first, at) != (name, line)
         warn("%s: %d documents repeat an earlier one; each is kept once", name, again)
-        if not count and wanted is None:
-            raise FormatError("holds no documents", path=name)
-    return found
-
-
-def iter_documents(path: PathName, wanted: AbstractSet[str] | None = None) -> Iterator[tuple[int, Document]]:
-    """Line, and document, one after the other; see `read_documents`."""
-    if peek_head(path).lstrip()[:1] == b"<":
-        raise FormatError("holds no documents in JSON lines or tables; write JSON lines", path=path_name(path))
-    source = path if wanted is None else _sifted(path, wanted)
-    for row in DOCUMENTS.rows(source, wanted):
-        yield row.line, Document(**row.said)
+    return {doc_id: document for doc_id, (document, *_) in found.items()}
 
 
 def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
@@ -303,25 +274,35 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
     """
     name = path_name(path)
     line, first = next(iter_lines(path), (0, b"")) if name != "-" else (0, b"")
+    cells = first.decode("utf-8", "replace").split("\t")
+    columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), None)
     if first.lstrip()[:1] == b"{":
+        said: Any = None
         with contextlib.suppress(FormatError):
             said = parse_json(first, path=name, line=line)
-            field = next((one for one in DOC_IDS if said.get(one) not in (None, "")), None)
-            # An object that holds rows is no line of a document.
-            if field is not None and unwrapped(line, said) == [(line, said)]:
-                id_alone: Any = msgspec.defstruct("_Id", [("doc_id", str | int | None, None)], rename={"doc_id": field})
-                decode = msgspec.json.Decoder(id_alone).decode
-                lines = _wanted_lines(path, wanted, lambda line: decode(line).doc_id or None)
-                return Rows(
-                    name, None, ((at, as_object(parse_json(one, path=name, line=at), name, at)) for at, one in lines)
-                )
-    elif b"\t" in first and not first.lstrip().startswith((b"[", PARQUET)):
-        cells = first.decode("utf-8", "replace").split("\t")
-        columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ())
-        if columns and not DOCUMENTS.is_header([cell.strip() for cell in cells]):
-            lines = _wanted_lines(path, wanted, lambda line: line.partition(b"\t")[0].decode())
-            return Rows(name, columns, ((at, _cells(data, columns, name, at)) for at, data in lines), True)
-    return path
+        # An object over several lines, or one that holds rows, is no line of a document.
+        field = next((one for one in DOC_IDS if said.get(one) not in (None, "")), None) if said else None
+        if field is None or unwrapped(line, said) != [(line, said)]:
+            return path
+        id_alone: Any = msgspec.defstruct("_Id", [("doc_id", str | int | None, None)], rename={"doc_id": field})
+        decode, columns = msgspec.json.Decoder(id_alone).decode, None
+        lines = _wanted_lines(path, wanted, lambda line: decode(line).doc_id or None)
+    elif (
+        columns and not first.startswith((b"[", PARQUET)) and not DOCUMENTS.is_header([cell.strip() for cell in cells])
+    ):
+        lines = _wanted_lines(path, wanted, lambda line: line.partition(b"\t")[0].decode())
+    else:
+        return path
+
+    def row(data: bytes, line: int) -> Cells:
+        if columns is None:
+            return as_object(parse_json(data, path=name, line=line), name, line)
+        try:
+            return row_of(columns, data.decode("utf-8").split("\t"), "first line", name, line)
+        except UnicodeDecodeError:
+            raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
+
+    return Rows(name, columns, ((line, row(data, line)) for line, data in lines), columns is not None)
 
 
 def _wanted_lines(
@@ -337,11 +318,3 @@ def _wanted_lines(
                 is_wanted = True
             if is_wanted and not line.isspace():
                 yield number, line.rstrip(b"\r\n")
-
-
-def _cells(data: bytes, columns: Sequence[str], name: str, line: int) -> Cells:
-    try:
-        cells = data.decode("utf-8").split("\t")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-    return row_of(columns, cells, "first line", name, line)

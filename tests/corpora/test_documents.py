@@ -202,7 +202,7 @@ def test_a_folder_of_beir(tmp_path: Path, run: str) -> None:
         ("d1\ta\tb\n", "1: doc_id: lacks doc_id or docno or pid or docid or did or corpus-id; text or contents"),
         ("\t\n d\ta\n\ttext\n", "3: doc_id: is empty"),
         ("ident,words\nd1,a\n", "1: doc_id: lacks doc_id or docno or pid or docid or did or corpus-id; text or"),
-        ("<html><body>a</body></html>\n", "holds no documents"),
+        ("<html><body>a</body></html>\n", "doc_id: lacks doc_id"),
     ],
 )
 def test_what_is_wrong_is_said(content: str, said: str, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_rubric_is_a_bank(rubric: Path, tmp_path: Path) -> None:
     for to, name in (("bank", "b.jsonl"), ("rubrics", "r.jsonl"), ("ragdoll:rubric", "again.jsonl")):
         assert main(["convert", str(rubric), "--to", to, "-o", str(tmp_path / name)]) == 0
     assert (tmp_path / "again.jsonl").read_text() == rubric.read_text()
-    with pytest.raises(InputError, match="cannot hold the bank: status: expected status"):
+    with pytest.raises(InputError, match="cannot hold the bank: status: lacks status"):
         rubric_measures.convert(tmp_path / "b.jsonl", tmp_path / "no.jsonl", to="ragdoll:rubric")
     assert load_bank(tmp_path / "b.jsonl") == bank
     assert json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])["rubrics"][0] == {
