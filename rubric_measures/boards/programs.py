@@ -207,7 +207,8 @@ def _count_report(
     if not judged.sentences and not judged.is_empty:
         return None
     for sentence in judged.sentences:
-        cited, attests, relevant = sentence.cited, sentence.attested, sentence.relevance
+        cited, attests = sentence.cited, sentence.said("SENTENCE_ATTESTED", "is_attested")
+        relevant = sentence.said("CITED_DOCUMENT_RELEVANCE", "is_relevant")
         if any(attests.get(doc_id) is None for doc_id in cited):
             return None
         lacks = bool(cited) or sentence.lacks_citation

@@ -292,7 +292,7 @@ def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
 
 
 REPORT_LINES = RecordLines(
-    **table("reports"), type=CitedReport, key=lambda report: (report.run_name, report.query_id), texts=report_texts,
+    **table("reports"), type=CitedReport, texts=report_texts,
 )  # fmt: skip
 
 

@@ -49,8 +49,6 @@ from rubric_measures.types.scales import ASSIGNED, HELD, Scale
 WHOLE = "0"
 # What of a `Grader` chooses one here.
 OF_TABLES = ("model", "prompt")
-# Whether there is no grade -> the status, where nothing else is said.
-STATUS: Mapping[bool, GradeStatus] = {True: "unparsed", False: "graded"}
 
 
 class GradeRow(NamedTuple):
@@ -94,7 +92,7 @@ def _wrong(said: Mapping[str, Any]) -> str | None:
 def _grade_rows(rows: Iterable[Row]) -> list[GradeRow]:
     """The grades; one that is empty is `unparsed`, where nothing else is said."""
     made = [GradeRow(**row.said) for row in rows]
-    return [row if row.status else row._replace(status=STATUS[row.grade is None]) for row in made]
+    return [row if row.status else row._replace(status="unparsed" if row.grade is None else "graded") for row in made]
 
 
 GRADES: Spec[list[GradeRow]] = spec(
@@ -209,11 +207,11 @@ def records_of_rows(
         InputError: a grade or a rank is said twice, and differently; a grade is not on the scale, or none that records
             hold; a text is missing.
     """
-    least, most = (HELD[0], HELD[1]) if scale is None else (max(scale.lowest, HELD[0]), min(scale.highest, HELD[1]))
+    least, most = HELD if scale is None else (max(scale[0], HELD[0]), min(scale[1], HELD[1]))
     found: dict[tuple[str, str], dict[tuple[str, str | None], dict[str, GradeRow]]] = {}
     for row in rows:
         where = f"{name}: query {row.query_id!r}, document {row.doc_id!r}"
-        if row.grade is not None and not (least <= row.grade <= most and (scale is None or row.grade in scale)):
+        if row.grade is not None and not least <= row.grade <= most:
             raise InputError(f"{where}, item {row.item_id!r}: grade {row.grade} is outside of {least} to {most}")
         if texts is not None and row.doc_id not in texts:
             raise InputError(f"{where}: is not in the collection")
@@ -307,11 +305,6 @@ class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
     status: str = "completed"
     marks: Any = ()
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Run and query."""
-        return str(self.run_id), str(self.qid)
-
 
 class AssignmentLine(JudgedAnswer, frozen=True, kw_only=True):
     """The nuggets of a query, assigned to an answer."""
@@ -350,22 +343,18 @@ def _is_records(head: Head) -> bool:
 
 
 RECORDS = Format(**table("records"), read=load_graded, write=write_graded, recognise=_is_records)
-ASSIGNMENTS = RecordLines(**table("assignments"), type=AssignmentLine, key=attrgetter("key"), named=_named_run)
-GRADED = RecordLines(**table("ragdoll:graded"), type=GradedAnswer, key=attrgetter("key"))
+ASSIGNMENTS = RecordLines(**table("assignments"), type=AssignmentLine, named=_named_run)
+GRADED = RecordLines(**table("ragdoll:graded"), type=GradedAnswer)
 
 
 def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
-    rows = list(rows)
-    lost = sum(bool((row.said["reason"] or "").strip()) for row in rows)
-    warn("rationales of %d assessments left out: only the labels are kept", lost)
     found: dict[tuple[str, str], list[AssessedAnswer]] = {}
     for _, said, *_ in rows:
-        query_id, run_id, text, label, _ = said.values()
+        query_id, run_id, text, label = said.values()
         found.setdefault((query_id, run_id), []).append(AssessedAnswer(text, label, f"{query_id}/{text}"))
     return [AssessedReport(qid=query_id, run_id=run_id, marks=marks) for (query_id, run_id), marks in found.items()]
 
 
-# Only read: nobody else writes them, and rationales are left behind (counted).
 ASSESSMENTS: Spec[list[AssessedReport]] = spec("dragun:assessments", into=_reports)
 
 
@@ -418,13 +407,7 @@ NUGGETIZER, RAGDOLL, DRAGUN = (
 
 
 def toolkit_of(lines: Sequence[JudgedAnswer]) -> Toolkit:
-    """The toolkit that lines are of.
-
-    Raises:
-        InputError: there are none.
-    """
-    if not lines:
-        raise InputError("there are no judged answers")
+    """The toolkit that lines, one at least, are of."""
     return next(one for one in (NUGGETIZER, RAGDOLL, DRAGUN) if isinstance(lines[0], one.type))
 
 

@@ -754,7 +754,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         description: one line.
         what: the objects in the plural, for messages.
         type: what each is.
-        key: what no two objects may share; None where they may share all.
+        key: the attributes of which no two objects may be alike.
         twice: what is done with two of one key: `refuse`, or `last wins`, which is counted and said.
         told: the fields by which a file is told, see `Head.tells`.
         named: the object with what its file says of it by its name; raises ValueError.
@@ -767,7 +767,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
     description: str
     what: str
     type: type[R]
-    key: Callable[[R], tuple[str, ...]] | None = None
+    key: tuple[str, ...] = ()
     twice: Twice = "refuse"
     told: tuple[str, ...] = ()
     named: Callable[[R, str], R] | None = None
@@ -816,7 +816,8 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
             FormatError: naming file, line and field; also when there are none, or two have one key.
         """
         with paused_collector():
-            keyed = ((line, (line,) if self.key is None else self.key(one), one) for line, one in self.each(path))
+            found = self.each(path)
+            keyed = ((line, tuple(str(getattr(one, to)) for to in self.key) or (line,), one) for line, one in found)
             return list(unique(keyed, path_name(path), self.what, self.twice))
 
     def write(self, path: PathName, content: Iterable[R]) -> None:

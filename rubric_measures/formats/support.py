@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -58,24 +57,16 @@ class SupportSentence(Struct, gc=False):
         citations: what it cites, most important first.
         said: the sentence; None where the file has none (`text`).
         combined: the label of all citations together (`citationsCombibed`, as the files write it).
-        upper, lower: its number, as one or the other file writes its name; no key.
     """
 
     citations: list[SupportCitation]
     said: str | None = msgspec.field(name="text")
     combined: _Label | None = msgspec.field(name="citationsCombibed", default=None)
-    upper: int | None = msgspec.field(name="sentenceID", default=None)
-    lower: int | None = msgspec.field(name="sentenceId", default=None)
 
     @property
     def text(self) -> str:
         """The sentence; empty where the file has none."""
         return self.said or ""
-
-    @property
-    def sentence_id(self) -> int | None:
-        """Its number as the file has it."""
-        return self.upper if self.upper is not None else self.lower
 
 
 class SupportAnswer(JsonRecord, frozen=True, kw_only=True):
@@ -95,15 +86,8 @@ class SupportAnswer(JsonRecord, frozen=True, kw_only=True):
         """The topic."""
         return str(self.topic_id if self.topic_id is not None else self.narrative_id)
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """Run and topic."""
-        return self.run_id, self.query_id
 
-
-_LINES = RecordLines(
-    **table("support-labels"), type=SupportAnswer, key=attrgetter("key"),
-)  # fmt: skip
+_LINES = RecordLines(**table("support-labels"), type=SupportAnswer)
 
 
 def read_support_labels(path: PathName) -> list[SupportAnswer]:
@@ -119,9 +103,9 @@ def read_support_labels(path: PathName) -> list[SupportAnswer]:
     answers = _LINES.read(path)
     notes: Counter[str] = Counter()
     for answer in answers:
-        ids = [one.sentence_id for one in answer.sentences if one.sentence_id is not None]
-        notes["sentences stand twice in their answer; each counts"] += len(ids) - len(set(ids))
-        notes["sentences have no text"] += sum(not one.text.strip() for one in answer.sentences)
+        texts = [text for one in answer.sentences if (text := one.text.strip())]
+        notes["sentences stand twice in their answer; each counts"] += len(texts) - len(set(texts))
+        notes["sentences have no text"] += len(answer.sentences) - len(texts)
         notes["answers have no sentences; they score 0"] += not answer.sentences
     for said, count in notes.items():
         warn("%s: %d %s", path_name(path), count, said)
@@ -152,7 +136,7 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
                 of_document = grades.setdefault((answer.query_id, one.reference), {}) if grade is not None else {}
                 if grade is not None and of_document.setdefault(item.item_id, grade) != grade:
                     raise InputError(
-                        f"query {answer.query_id!r}, run {answer.run_id!r}, sentence {sentence.sentence_id}: document "
+                        f"query {answer.query_id!r}, run {answer.run_id!r}, {sentence.text[:60]!r}: document "
                         f"{one.reference!r} has two labels; keep one"
                     )
     info = PromptInfo(prompt_class=PROMPT_CLASS, **SUPPORT.as_json())
@@ -216,13 +200,6 @@ def _grade(label: str | None) -> int | None:
     return None if label is None or label == _UNLABELLED else int(label)
 
 
-def _written(text: str, cited: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
-    """A sentence as files write it, but for its number."""
-    pairs = enumerate(zip(cited, labels, strict=True))
-    citations = [{"citationID": rank, "reference": doc_id, "support": label} for rank, (doc_id, label) in pairs]
-    return {"text": text, "citations": citations}
-
-
 # A row is a citation of a sentence. The program appends what it does again.
 JUDGMENTS: Spec[list[Row]] = spec(
     "ragdoll:support", outof=lambda rows: ({"further": row.cells} for row in rows),
@@ -276,13 +253,16 @@ def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> lis
         cited = answer.citations or ((),) * len(answer.sentences)
         sentences: Any = []
         for place, (text, doc_ids) in enumerate(zip(answer.sentences, cited, strict=True)):
-            marks = [labels.get((*of, place, doc_id)) or _UNLABELLED for doc_id in doc_ids]
-            sentences.append({"sentenceID": place, **_written(text, doc_ids, marks)})
+            marks = [
+                {"citationID": rank, "reference": one, "support": labels.get((*of, place, one)) or _UNLABELLED}
+                for rank, one in enumerate(doc_ids)
+            ]
+            sentences.append({"sentenceID": place, "text": text, "citations": marks})
         made.append(SupportAnswer(topic_id=answer.query_id, run_id=answer.run_id, sentences=sentences))
     return made
 
 
-_STATES, _ATTESTS, _IS_RELEVANT = "SENTENCE_ANSWERS_QUESTION", "SENTENCE_ATTESTED", "CITED_DOCUMENT_RELEVANCE"
+_STATES = "SENTENCE_ANSWERS_QUESTION"
 
 
 class ArgueJudgment(Struct):
@@ -336,17 +316,8 @@ class ArgueSentence(Struct):
         """The documents that it cites."""
         return [one.doc_id for one in self.citations or ()]
 
-    @property
-    def attested(self) -> dict[str, bool | None]:
-        """Document -> whether it attests the sentence; None where its judgment does not say."""
-        return self._by_document(_ATTESTS, "is_attested")
-
-    @property
-    def relevance(self) -> dict[str, bool | None]:
-        """Document -> whether it is relevant; None where its judgment does not say."""
-        return self._by_document(_IS_RELEVANT, "is_relevant")
-
-    def _by_document(self, kind: str, name: str) -> dict[str, bool | None]:
+    def said(self, kind: str, name: str) -> dict[str, bool | None]:
+        """Document -> what judgments of a kind say of it; None where they do not say it."""
         of_kind = (one for one in self.judgments or () if one.judgment_type_id == kind)
         said = {one.doc_id: (one.response or {}).get(name) for one in of_kind}
         return {doc_id: one if isinstance(one, bool) else None for doc_id, one in said.items() if doc_id is not None}
@@ -382,11 +353,6 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
         return self.report.query_id
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Run and topic."""
-        return self.run_id, self.query_id
-
-    @property
     def is_empty(self) -> bool:
         """Whether the report has no text."""
         return not self.report.text.strip()
@@ -397,9 +363,7 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
         return [one for one in self.judgments if one.segment_type == "sentence"]
 
 
-ARGUE = RecordLines(
-    **table("argue"), type=ArgueReport, key=attrgetter("key"),
-)  # fmt: skip
+ARGUE = RecordLines(**table("argue"), type=ArgueReport)
 
 Scores: TypeAlias = Mapping[tuple[str, str, str], float]
 

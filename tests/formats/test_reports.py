@@ -180,7 +180,7 @@ def test_what_nobody_defined_is_refused(tmp_path: Path) -> None:
     answers = read_support_labels(write(tmp_path / "double.jsonl", double))
     with pytest.raises(InputError, match=r"document 'd0\.0' has two labels"):
         records_of_support_labels(answers)
-    with pytest.raises(InputError, match=r"double\.jsonl: query 't1', run 'one', sentence 0: "):
+    with pytest.raises(InputError, match=r"double\.jsonl: query 't1', run 'one', 'Sentence 0 of one.': "):
         rubric_measures.load(tmp_path / "double.jsonl")
 
 
