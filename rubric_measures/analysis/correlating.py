@@ -176,6 +176,11 @@ class Correlations(Reported):
             worst = max(self.found, key=lambda result: result.worst_drop or 0.0)
             text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.measure}"
             said.append(Note(text, (str(worst.worst_run),), False))
+        for result in self.found:
+            if result.query_kendall is not None and result.query_kendall.undefined:
+                left_out = counted(result.query_kendall.undefined, "query")
+                text = f"{result.measure}: query_kendall leaves out {left_out}, where all runs are tied on a side"
+                said.append(Note(text, is_warning=False))
         said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
         for column in self.columns:
             name, means = column.name, column.means

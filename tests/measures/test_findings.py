@@ -247,6 +247,11 @@ def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pyt
     agreed = rubric_measures.agreement(labels, labels[6:], draws=Draws(0))
     assert "labels no document of 1 query (such as q00)" in agreed.notes[0].text
     assert [note.text for note in agreed.notes if note.is_warning] == caplog.messages
+    # Both runs have all documents within the cutoff.
+    board = board_of(graded())
+    found = rubric_measures.correlate(board, board, draws=Draws(0), notes=False).notes
+    text = f"{COVER}: query_kendall leaves out 8 queries, where all runs are tied on a side"
+    assert text in [note.text for note in found]
 
 
 def run_of_odd_ranks(tmp_path: Path) -> str:
