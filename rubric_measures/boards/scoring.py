@@ -25,7 +25,15 @@ from rubric_measures.boards.board import Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids, written_id
 from rubric_measures.measures.core import Array, Scores
-from rubric_measures.measures.findings import DROPPED, SAMPLED, Looked, Near, Note, same_rankings, without_items
+from rubric_measures.measures.findings import (
+    DROPPED,
+    SAMPLED,
+    Looked,
+    Note,
+    refuse_strangers,
+    same_rankings,
+    without_items,
+)
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
 from rubric_measures.measures.measure import is_supported, measure_names
 from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows, tied
@@ -206,11 +214,7 @@ class Scoring:
         """
         if run_id in self.order:
             raise InputError(f"two runs are called {run_id!r}; rename one")
-        if found and self.scorers and self.scorers.keys().isdisjoint(found):
-            known = Near(self.scorers)
-            lost, near = next(((one, of) for one in sorted(found) if (of := known.find(one))), (min(found), ""))
-            text = f"run {run_id} has no query of the grades: it has {lost!r}, they have {near or min(self.scorers)!r}"
-            raise InputError(f"{text}; give grades and run the same ids of queries")
+        refuse_strangers(run_id, found.keys(), self.scorers.keys())
         self.order[run_id] = [name for name, ranking in found.items() if ranking is not None]
         self._unknown[run_id] = sorted(found.keys() - self.scorers.keys())
         for name, ranking in found.items():

@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from functools import cache
 from urllib.parse import unquote
 
@@ -20,7 +20,7 @@ from ir_measures.measures.base import Measure
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from rubric_measures.base.errors import counted, in_number
+from rubric_measures.base.errors import InputError, counted, in_number
 from rubric_measures.formats.trec import as_known, written_id
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grades import DIRECT_ITEM, QueryGrades
@@ -159,9 +159,29 @@ class Near:
         return None
 
 
+def refuse_strangers(run_id: str, asked: Set[str], known: Set[str]) -> None:
+    """Refuses a run that has no query of the grades, as it would score 0 everywhere.
+
+    Args:
+        run_id: the run.
+        asked: its queries.
+        known: those of the grades.
+
+    Raises:
+        InputError: it has none of them; names one of each, the near one if there is one.
+    """
+    if asked and known and known.isdisjoint(asked):
+        find = Near(known).find
+        lost, near = next(((one, of) for one in sorted(asked) if (of := find(one))), (min(asked), min(known)))
+        text = f"run {run_id} has no query of the grades: it has {lost!r}, they have {near!r}"
+        raise InputError(f"{text}; give grades and run the same ids of queries")
+
+
 def _alike(what: str, run_id: str, lost: str, near: str) -> Note:
-    text = f"ids of {what} of run {run_id} are written in another way than those of the grades ({lost!r} and {near!r})"
-    return Note(f"{text}: write them in one", (run_id, lost, near))
+    # Forms of letters look the same.
+    differ = ascii if unicodedata.normalize("NFC", lost) == unicodedata.normalize("NFC", near) else repr
+    text = f"ids of {what} of run {run_id} are written in another way than those of the grades"
+    return Note(f"{text} ({differ(lost)} and {differ(near)}): write them in one", (run_id, lost, near))
 
 
 class Looked(Struct):
@@ -341,6 +361,7 @@ def of_run(run: Run, labels: Mapping[str, Mapping[str, float]], measures: Iterab
             graded += sum(map(docs.__contains__, doc_ids))
         looked.add(QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column), rankings)
     asked = set(as_known(list(run.rankings), labels))
+    refuse_strangers(run.run_id, asked, labels.keys())
     covered = f"{graded} of {ranked} ranked passages are graded"
     return [
         *looked.notes(measures),

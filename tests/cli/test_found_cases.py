@@ -96,6 +96,10 @@ def test_a_run_without_any_query_of_the_grades_is_refused(tmp_path: Path, capsys
             assert main(arguments) == 2
             out, err = capsys.readouterr()
             assert said in err and err.count("\n") == 1 and not out
+    # Of judgments of documents, too, which another program scores.
+    (folder / "labels.qrels").write_text("q1 0 d1 1\n")
+    assert main(["evaluate", str(folder / "labels.qrels"), str(folder / "x.run"), "nDCG@10"]) == 2
+    assert "run x has no query of the grades: it has 'Q02', they have 'q1'" in capsys.readouterr().err
 
 
 def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(

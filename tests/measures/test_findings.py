@@ -149,6 +149,12 @@ def test_ids_that_are_nearly_those_of_the_grades_are_named_with_the_near_one(cha
     assert said.text.startswith("ids of queries of run run0") and said.ids[0] == "run0"
 
 
+def test_forms_of_letters_that_look_the_same_are_shown_in_ascii() -> None:
+    rows = [row._replace(doc_id=f"\u00e9{row.doc_id}") for row in graded()]
+    (said,) = warnings(board_of(rows, a_run("e\u0301{}".format)))
+    assert r"those of the grades ('e\u0301d00' and '\xe9d00'): write" in said
+
+
 def test_runs_whose_scores_are_all_the_same_are_named_in_memory_too() -> None:
     level = {query: dict.fromkeys(DOCS, 1.0) for query in QUERIES}
     said = "run run0: nearly all documents have one score (as for query q00), so ids order them"
