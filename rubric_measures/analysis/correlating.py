@@ -177,10 +177,9 @@ class Correlations(Reported):
             text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.measure}"
             said.append(Note(text, (str(worst.worst_run),), False))
         for result in self.found:
-            if result.query_kendall is not None and result.query_kendall.undefined:
-                left_out = counted(result.query_kendall.undefined, "query")
-                text = f"{result.measure}: query_kendall leaves out {left_out}, where all runs are tied on a side"
-                said.append(Note(text, is_warning=False))
+            if (tau := result.query_kendall) and tau.undefined:
+                left_out = f"query_kendall leaves out {counted(tau.undefined, 'query')}"
+                said.append(Note(f"{result.measure}: {left_out}, where all runs are tied on a side", is_warning=False))
         said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
         for column in self.columns:
             name, means = column.name, column.means

@@ -22,18 +22,11 @@ from msgspec.structs import replace
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
 from rubric_measures.boards.board import Leaderboard, worst_failed
+from rubric_measures.corpora.loading import rankings_for
 from rubric_measures.formats.columns import DocRows, Ranked
-from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids, written_id
+from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
 from rubric_measures.measures.core import Array, Scores
-from rubric_measures.measures.findings import (
-    DROPPED,
-    SAMPLED,
-    Looked,
-    Note,
-    refuse_strangers,
-    same_rankings,
-    without_items,
-)
+from rubric_measures.measures.findings import DROPPED, SAMPLED, Looked, Note, refuse_other, same_rankings, without_items
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
 from rubric_measures.measures.measure import is_supported, measure_names
 from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows, tied
@@ -214,7 +207,7 @@ class Scoring:
         """
         if run_id in self.order:
             raise InputError(f"two runs are called {run_id!r}; rename one")
-        refuse_strangers(run_id, found.keys(), self.scorers.keys())
+        refuse_other(run_id, found.keys(), self.scorers.keys())
         self.order[run_id] = [name for name, ranking in found.items() if ranking is not None]
         self._unknown[run_id] = sorted(found.keys() - self.scorers.keys())
         for name, ranking in found.items():
@@ -467,17 +460,6 @@ def score_run_files(
     return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
 
 
-def _rows_of_files(runs: Iterable[Run], query: QueryGrades) -> dict[str, Sequence[tuple[str, float]]]:
-    """The rows of the runs under the ids of the grades where these hold spaces, which a run file cannot."""
-    forms = spaced_ids(query.docs)
-    rows: dict[str, Sequence[tuple[str, float]]] = {}
-    for run in runs:
-        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
-        if ranking:
-            rows[run.run_id] = ranking.with_scores([forms.get(doc_id, doc_id) for doc_id in ranking.doc_ids]).given
-    return rows
-
-
 def _tally(query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> Counter[str]:
     """What `RunCheck` counts of one ranking within the cutoff."""
     # Sorting is stable: equal scores stay in file order.
@@ -510,10 +492,11 @@ def check_leaderboard(grades: Grades, runs: Sequence[Run], measures: Sequence[Me
     cutoff = Plan(measures).depth
     tallies: dict[str, Counter[str]] = {run.run_id: Counter() for run in runs}
     ranks: dict[str, set[str]] = {run.run_id: set() for run in runs}
-    for query in grades.queries.values():
-        for run_id, rows in _rows_of_files(runs, query).items():
-            ranks[run_id].add(query.query_id)
-            tallies[run_id].update(_tally(query, rows, cutoff))
+    for run in runs:
+        for query_id, ids in rankings_for(run, grades).items():
+            if query_id in grades.queries:
+                ranks[run.run_id].add(query_id)
+                tallies[run.run_id].update(_tally(grades.queries[query_id], ids.given, cutoff))
     seen = {query.query_id for query in grades.queries.values()}
     checks = []
     for run_id, of in sorted(tallies.items()):

@@ -39,7 +39,7 @@ from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
 from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, QueryGrades, all_rows, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
-from rubric_measures.types.entities import RubricItem, Run, TestBank, describe, make_run
+from rubric_measures.types.entities import RubricItem, Run, ScoredIds, TestBank, describe, make_run
 
 if TYPE_CHECKING:
     import pandas
@@ -911,11 +911,11 @@ def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
         yield from ((str(row.query_id), str(row.doc_id), row.score) for row in run)
 
 
-def rankings_for(run: Run, grades: Grades) -> dict[str, Sequence[str]]:
+def rankings_for(run: Run, grades: Grades) -> dict[str, ScoredIds]:
     """query_id -> doc_ids best first, under the ids of the grades where these hold spaces, which a run file cannot."""
     known = {written_id(query.query_id): query for query in grades.queries.values()}
     known |= {query.query_id: query for query in grades.queries.values()}
-    rankings: dict[str, Sequence[str]] = {}
+    rankings = dict[str, ScoredIds]()
     for query_id, ranking in run.rankings.items():
         query = known.get(query_id)
         doc_ids = as_known(ranking.doc_ids, {} if query is None else query.docs)

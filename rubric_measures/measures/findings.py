@@ -159,7 +159,7 @@ class Near:
         return None
 
 
-def refuse_strangers(run_id: str, asked: Set[str], known: Set[str]) -> None:
+def refuse_other(run_id: str, asked: Set[str], known: Set[str]) -> None:
     """Refuses a run that has no query of the grades, as it would score 0 everywhere.
 
     Args:
@@ -361,7 +361,7 @@ def of_run(run: Run, labels: Mapping[str, Mapping[str, float]], measures: Iterab
             graded += sum(map(docs.__contains__, doc_ids))
         looked.add(QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column), rankings)
     asked = set(as_known(list(run.rankings), labels))
-    refuse_strangers(run.run_id, asked, labels.keys())
+    refuse_other(run.run_id, asked, labels.keys())
     covered = f"{graded} of {ranked} ranked passages are graded"
     return [
         *looked.notes(measures),

@@ -100,11 +100,6 @@ class QueryScores(NamedTuple):
     is_partial: bool = False
 
 
-def ranking_digest(doc_ids: Sequence[str]) -> str:
-    """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much."""
-    return doc_ids[0] if len(doc_ids) == 1 else texts_digest(doc_ids)
-
-
 class Shown(Struct, eq=False, dict=True):
     """The graded passages of R rankings of a query, best first, where they stand, and one reading of failed grades.
 
@@ -737,7 +732,9 @@ class QueryScorer:
         rows = [get(doc_id, -1) for doc_id in looked]
         ids = doc_ids if self._plan.reads_ids else ()
         is_tied = isinstance(doc_ids, ScoredIds) and tied(np.sort([score for _, score in doc_ids.given]))
-        return RankedRows(rows, len(doc_ids), ranking_digest(looked), ids, doc_ids[:HEAD], is_tied)
+        # The id of a single document says as much.
+        digest = looked[0] if len(looked) == 1 else texts_digest(looked)
+        return RankedRows(rows, len(doc_ids), digest, ids, doc_ids[:HEAD], is_tied)
 
     def score(self, rankings: Sequence[RankedRows]) -> QueryScores:
         """The values of all measures for all rankings, and how much of what they needed is there."""
