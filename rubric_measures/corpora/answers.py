@@ -277,7 +277,7 @@ def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tup
     and each id one question; else questions are told apart by their texts.
     """
     has_ids = all("id" in table.columns and all(row.query_id for row in table.rows) for table in tables)
-    problem = next(_two_ids(tables), None) if has_ids else None
+    problem = _two_ids(tables) if has_ids else None
     if problem is not None:
         if any(table.columns["id"].lower() != "id" for table in tables):
             raise problem
@@ -300,18 +300,19 @@ def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tup
     return found
 
 
-def _two_ids(tables: Sequence[AnswerTable]) -> Iterator[FormatError]:
-    """What is wrong with ids: a question has two, or one is of two questions."""
-    texts: dict[str, str] = {}
-    given: dict[str, str] = {}
-    for table in tables:
-        for row in table.rows:
-            known, question = texts.setdefault(row.query, row.query_id), given.setdefault(row.query_id, row.query)
-            said = f"id {row.query_id} is of {short(question)} and of {short(row.query)}"
-            said = said if known == row.query_id else f"{short(row.query)} has the ids {known} and {row.query_id}"
-            if known != row.query_id or question != row.query:
-                problem = f"{said}; an id is that of a query, one for all runs"
-                yield FormatError(problem, path=table.name, line=row.line, settings=("columns",))
+def _two_ids(tables: Sequence[AnswerTable]) -> FormatError | None:
+    """What is wrong with ids, where a question has two, or one is of two questions."""
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    for table, row in ((one, row) for one in tables for row in one.rows):
+        for key in (("id", row.query_id), ("text", row.query)):
+            query_id, query = known.setdefault(key, (row.query_id, row.query))
+            if (query_id, query) != (row.query_id, row.query):
+                problem = (
+                    f"{short(query)} has the id {query_id}, and {short(row.query)} the id {row.query_id}; an id is"
+                )
+                problem += " that of a query, one for all runs"
+                return FormatError(problem, path=table.name, line=row.line, settings=("columns",))
+    return None
 
 
 def _same(text: str) -> str:

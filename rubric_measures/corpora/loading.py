@@ -39,6 +39,7 @@ from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
 from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, QueryGrades, all_rows, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
+from rubric_measures.records.models import QueryPassages, cited_answer, iter_graded, load_graded, write_graded
 from rubric_measures.types.entities import RubricItem, Run, ScoredIds, TestBank, describe, make_run
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.measures.loading import RecordQuery
-    from rubric_measures.records.models import QueryPassages
 
 
 class PassageRecords(Sequence["QueryPassages"]):
@@ -60,10 +60,12 @@ class PassageRecords(Sequence["QueryPassages"]):
 
     def __init__(self, groups: Iterable[QueryPassages] | None, *, path: str = "") -> None:
         self.path = path
-        if groups is not None and not isinstance(groups, Iterable):
-            problem = f"passages: {groups!r:.60} is neither a file nor records; give what `pool` returns, or its file"
-            raise InputError(problem, settings=("passages",))
-        self._given = None if groups is None else list(groups)
+        if groups is not None:
+            given = list(groups) if isinstance(groups, Iterable) else [groups]
+            if other := [one for one in given if not isinstance(one, QueryPassages)]:
+                problem = f"passages: {other[0]!r:.60} is neither a file nor records"
+                raise InputError(f"{problem}; give what `pool` returns, or its file", settings=("passages",))
+            self._groups = given
 
     @classmethod
     def kept(
@@ -79,8 +81,6 @@ class PassageRecords(Sequence["QueryPassages"]):
         """
         if output is None:
             return cls(groups, **more)
-        from rubric_measures.records.models import write_graded
-
         if as_table and os.fspath(output).removesuffix(".gz").endswith((".csv", ".tsv", ".parquet")):
             from rubric_measures.corpora.bridges import Options, bridged
 
@@ -91,16 +91,9 @@ class PassageRecords(Sequence["QueryPassages"]):
 
     @cached_property
     def _groups(self) -> list[QueryPassages]:
-        from rubric_measures.records.models import QueryPassages
-
-        if self._given is None:
-            if self.path == "-":
-                raise InputError("the records went to standard output, and cannot be read again")
-            return read_as_records(self.path)
-        for group in self._given:
-            if not isinstance(group, QueryPassages):
-                raise InputError(f"expected the passages of a query (QueryPassages), found {type(group).__name__}")
-        return self._given
+        if self.path == "-":
+            raise InputError("the records went to standard output, and cannot be read again")
+        return read_as_records(self.path)
 
     def __getitem__(self, place: Any) -> Any:
         return self._groups[place]
@@ -118,8 +111,6 @@ class PassageRecords(Sequence["QueryPassages"]):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the records, which every command and `load` read: JSON lines, gzip where the name ends with .gz."""
-        from rubric_measures.records.models import write_graded
-
         write_graded(path, self._groups)
 
     def __repr__(self) -> str:
@@ -429,8 +420,6 @@ class RecordGrades(LazyGrades):
     @cached_property
     def groups(self) -> Sequence[QueryPassages]:
         """The records by query."""
-        from rubric_measures.records.models import load_graded
-
         return load_graded(self.held) if isinstance(self.held, str) else self.held
 
     @cached_property
@@ -440,8 +429,6 @@ class RecordGrades(LazyGrades):
         `citations`: answers whose sentences are items, so that grades are of what they cite. `answers`: all that it
         ranks are generated answers, or the parts of them, called RUN/QUERY/PART.
         """
-        from rubric_measures.records.models import cited_answer, iter_graded
-
         first = [next(iter_graded(str(self.held)))] if self.is_read_again else self.groups[:1]
         passages = [(group.query_id, one) for group in first for one in group.passages]
         if any(one.paragraph and cited_answer(query_id, one) for query_id, one in passages):
@@ -458,7 +445,6 @@ class RecordGrades(LazyGrades):
     def record_queries(self, *, keep_ranks: bool = False, wanted: Grader | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `measures.loading.select_queries`."""
         from rubric_measures.measures.loading import select_queries
-        from rubric_measures.records.models import iter_graded
 
         if self._read is None or keep_ranks or wanted is not None:
             # A file is read, and not kept.

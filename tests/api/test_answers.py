@@ -172,11 +172,11 @@ def test_files_are_systems(tmp_path: Path) -> None:
         ([WITH_REFERENCE[0], {**WITH_REFERENCE[1], "reference": "Paint."}], "has another reference answer"),
         (
             [{**WITH_REFERENCE[0], "query_id": 1}, {**WITH_REFERENCE[1], "query_id": 2}],
-            "'Why is the sky blue?' has the ids 1 and 2",
+            "'Why is the sky blue?' has the id 1, and 'Why is the sky blue?' the id 2; an id is",
         ),
         (
             [{**WITH_REFERENCE[0], "query_id": 1}, {**WITH_REFERENCE[1], "query_id": 1, "question": "Why?"}],
-            "id 1 is of 'Why is the sky blue?' and of 'Why?'",
+            "'Why is the sky blue?' has the id 1, and 'Why?' the id 1; an id is that of a query",
         ),
     ],
 )

@@ -60,7 +60,7 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name the test bank") as lacking:
         rubric_measures.grade(passages, model="lexical")
     assert "bank" in lacking.value.settings
-    with pytest.raises(InputError, match=r"expected the passages of a query \(QueryPassages\), found str"):
+    with pytest.raises(InputError, match=r"^passages: .* is neither a file nor records; give what `pool` returns"):
         rubric_measures.grade(["passages"], bank, model="lexical")  # type: ignore[list-item]
     with pytest.raises(UnknownNameError, match="q1"):
         rubric_measures.grade(make_groups(), TestBank({"q0": make_bank().items["q0"]}), model="lexical")
