@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from functools import partial
 from types import SimpleNamespace
@@ -173,7 +172,7 @@ def leaderboard(
             # The scores come first, and these look at the rankings again.
             for path in runs:
                 check_readable_twice(str(path))
-        with contextlib.nullcontext() if runs else naming(str(source)):
+        with naming(str(source), *map(str, runs)):
             board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
     if page is not None:
         from rubric_measures.pages.board_page import write_report
