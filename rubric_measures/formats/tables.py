@@ -78,7 +78,7 @@ def rows_of(
         return _in_memory(source, what, unwrap)
     name = path_name(source)
     head = peek_head(source)
-    if not head:
+    if not head.strip():
         raise FormatError(f"is empty; expected {what}", path=name)
     if b"\0" in head and not head.startswith(PARQUET):
         raise FormatError(f"is no text; expected {what}", path=name)
@@ -86,8 +86,10 @@ def rows_of(
         return Rows(name, None, _parquet(source, name))
     if head.lstrip()[:1] in (b"{", b"["):
         return Rows(name, None, _json(source, name, by_hand, unwrap if head.lstrip()[:1] == b"{" else unwrapped))
-    has_tabs = b"\t" in head.lstrip(b" \r\n").partition(b"\n")[0]
-    return _delimited(source, name, what, is_header, bare if has_tabs else (), is_quoted)
+    first = head.lstrip(b" \r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    is_plain = "\t" in first and not is_quoted and not is_header(cells_of(first))
+    lines = _cells(source, name, delimiter_of(first), csv.QUOTE_NONE if is_plain else csv.QUOTE_MINIMAL)
+    return _delimited(lines, name, is_header, bare if "\t" in first else ())
 
 
 def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
@@ -201,17 +203,12 @@ def unwrapped(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
 
 
 def _delimited(
-    source: PathName,
+    lines: Iterator[tuple[int, list[str]]],
     name: str,
-    what: str,
     is_header: Callable[[Sequence[str]], bool],
     bare: Sequence[Sequence[str]],
-    is_quoted: bool,
 ) -> Rows:
-    lines = _cells(source, name, lambda first: is_quoted or is_header(cells_of(first)))
-    first = next(lines, None)
-    if first is None:
-        raise FormatError(f"is empty; expected {what}", path=name)
+    first = next(lines, (1, []))
     columns, said = tuple(cell.strip() for cell in first[1]), "header"
     if not is_header(columns):
         known = next((tuple(names) for names in bare if len(names) == len(columns)), None)
@@ -247,7 +244,7 @@ def row_of(columns: Sequence[str], cells: Sequence[str], said: str, name: str, l
     return dict(zip(columns, cells, strict=True))
 
 
-def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Iterator[tuple[int, list[str]]]:
+def _cells(source: PathName, name: str, delimiter: str, quoting: Any) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not empty, with the line where it begins.
 
     Bytes that are no UTF-8 are read as Windows writes them (cp1252), which is said.
@@ -256,23 +253,16 @@ def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Ite
         # Standard input stays open.
         found = io.BytesIO(binary.read()) if name == "-" else binary
         stream = io.TextIOWrapper(found, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        first, blank = stream.readline(), 0
-        while first and not first.strip():
-            first, blank = stream.readline(), blank + 1
-        delimiter = delimiter_of(first)
-        quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted(first) else csv.QUOTE_MINIMAL
         last, is_windows = "", False
 
         def watched() -> Iterator[str]:
             nonlocal last, is_windows
-            for last in chain([first], stream):
-                said = last
+            for last in stream:
                 if not last.isascii() and _ESCAPED.search(last):
-                    said, is_windows = last.translate(_WINDOWS), True
-                    if _ESCAPED.search(said):
-                        line = reader.line_num + blank + 1
-                        raise FormatError("is not UTF-8; convert the file first", path=name, line=line)
-                yield said
+                    last, is_windows = last.translate(_WINDOWS), True
+                    if _ESCAPED.search(last):
+                        raise FormatError("is not UTF-8; convert the file first", path=name, line=reader.line_num + 1)
+                yield last
 
         before = csv.field_size_limit(_LONGEST)
         reader = csv.reader(
@@ -284,9 +274,9 @@ def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Ite
                 # Where the row begins: a cell may go over many lines.
                 start, line = line, reader.line_num + 1
                 if any(cell.strip() for cell in cells):
-                    yield start + blank, cells
+                    yield start, cells
         except csv.Error as error:
-            raise FormatError(f"is no table ({error})", path=name, line=reader.line_num + blank) from None
+            raise FormatError(f"is no table ({error})", path=name, line=reader.line_num) from None
         finally:
             csv.field_size_limit(before)
     if is_windows:
