@@ -53,7 +53,7 @@ def generate(folder: Path, seed: int = 1) -> None:
         for query in range(QUERIES)
         for number in range(ITEMS)
     ]
-    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items), test_collection="benchmark"))
+    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items)))
     (folder / "table.jsonl").write_text('{"reply": "3"}\n', encoding="utf-8")
 
 

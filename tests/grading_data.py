@@ -48,5 +48,5 @@ def make_groups(queries: int = 2, passages: int = 4, length: int = 12) -> list[Q
 def write_inputs(folder: Path, queries: int = 2, passages: int = 4, items: int = 3) -> tuple[Path, Path]:
     passages_file, bank_file = folder / "passages.jsonl.gz", folder / "bank.jsonl"
     write_graded(passages_file, make_groups(queries, passages))
-    write_bank(bank_file, bank_entries(make_bank(queries, items), test_collection="test"))
+    write_bank(bank_file, bank_entries(make_bank(queries, items)))
     return passages_file, bank_file

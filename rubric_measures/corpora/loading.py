@@ -297,12 +297,12 @@ def load_bank(source: Bank) -> TestBank:
         InputError: the file cannot be opened.
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    from rubric_measures.formats.banks import bank_of_entries, read_rows
+    from rubric_measures.formats.banks import BANK_CSV, bank_of_entries
 
     if isinstance(source, TestBank):
         return source
     if not is_file(source):
-        return bank_of_entries(read_rows(source, "bank:csv"), "the items")
+        return bank_of_entries(BANK_CSV.read(source), "the items")
     with file_path(source) as path:
         from rubric_measures.corpora.bridges import read_entries
 

@@ -262,14 +262,11 @@ def _same(known: str, found: str, what: str, name: str, line: int) -> None:
         raise FormatError(text, path=name, line=line)
 
 
-def bank_entries(
-    bank: TestBank, *, test_collection: str = "", info: Mapping[str, Any] | None = None, by_query: bool = False
-) -> list[BankEntry]:
+def bank_entries(bank: TestBank, *, info: Mapping[str, Any] | None = None, by_query: bool = False) -> list[BankEntry]:
     """The entries that write a bank: one for each facet of a query whose items stand together, in order.
 
     Args:
         bank: the bank.
-        test_collection: the name of the collection; empty for that which the bank itself says.
         info: how the bank came about, written into every entry.
         by_query: whether a query has one entry, in which each item names its facet.
     """
@@ -279,19 +276,18 @@ def bank_entries(
         further = {**bank.further.get(query_id, {}), **given({"info": info and dict(info)})}
         if not by_query:
             # The workbench wants one.
-            further["test_collection"] = test_collection or further.get("test_collection", "")
-        shared: dict[str, Any] = {"query_text": bank.query_texts.get(query_id), "further": further}
+            further.setdefault("test_collection", "")
         groups = [(None, list(items))]
         if items and not by_query:
             groups = [(facet_id, list(found)) for facet_id, found in groupby(items, lambda item: item.facet_id)]
         for facet_id, members in groups:
-            named = {one.facet_id: headings.get((query_id, one.facet_id), one.facet_id) for one in members}
-            facets = {facet: said for facet, said in named.items() if facet is not None and said is not None}
-            heading = headings.get((query_id, facet_id))
+            named = {
+                one.facet_id: headings.get((query_id, one.facet_id), one.facet_id) for one in members if one.facet_id
+            }
             entries.append(
                 BankEntry(
-                    query_id=query_id, facet_id=facet_id, facet_text=heading, items=members,
-                    facets=facets if by_query else {}, **shared,
+                    query_id=query_id, facet_id=facet_id, facet_text=headings.get((query_id, facet_id)), items=members,
+                    facets=named if by_query else {}, query_text=bank.query_texts.get(query_id), further=further,
                 )
             )  # fmt: skip
     return entries
@@ -399,7 +395,9 @@ def _bank(
         for one in bank_entries(bank, by_query=by_query):
             said = _said(one, form == "bank")
             items = list(map(each, said["items"]))
-            of_kind = {to: [item for item in items if item["kind"] in has] or None for to, has in kinds.items()}
+            # All kinds have the first list, if an empty one.
+            of_kind = {to: [item for item in items if item["kind"] in has] for to, has in kinds.items()}
+            of_kind = {to: found for to, found in of_kind.items() if found or to == "items"}
             rows += flatten({**said, "items": items, **of_kind})
         return [{to: value for to, value in row.items() if to in names} for row in rows]
 
@@ -434,32 +432,16 @@ def _bank(
     )
     # Field of items -> the kinds that it holds.
     kinds = {one.to: one.parse.variants for one in bank_spec.fields if isinstance(one.parse, Inside) and one.parse.to}
-    _FORMS[form] = bank_spec, said_of
     return bank_spec
 
 
-# Format -> its spec, and what it says of a bank.
-_FORMS: dict[str, tuple[Spec[list[BankEntry]], Callable[[TestBank], list[dict[str, Any]]]]] = {}
-
-
-def read_rows(rows: Any, form: str) -> list[BankEntry]:
-    """The entries that rows in memory, or a frame, are in a format (a key of `FORMATS`).
-
-    Raises:
-        InputError: they are no rows.
-        FormatError: naming row and field.
-    """
-    return _FORMS[form][0].read(rows)
-
-
-def written_rows(bank: TestBank, form: str) -> list[dict[str, Any]]:
-    """The rows that write a bank in a format (a key of `FORMATS`).
+def written_rows(bank: TestBank, form: Spec[list[BankEntry]]) -> list[dict[str, Any]]:
+    """The rows that write a bank in a format.
 
     Raises:
         InputError: that cannot hold the bank.
     """
-    bank_spec, said_of = _FORMS[form]
-    return list(map(bank_spec.object, said_of(bank)))
+    return list(map(form.object, form.outof(bank_entries(bank))))
 
 
 BANK = _bank("bank")
@@ -504,14 +486,8 @@ def _joined(answers: Sequence[str]) -> str:
     return " | ".join(answers) if is_plain else json.dumps(list(answers), ensure_ascii=False)
 
 
-# The columns of the text of an item, and the kind that they tell.
-_KIND_OF = {
-    "text": None,
-    "question_text": "question",
-    "nugget_text": "nugget",
-    "question": "question",
-    "nugget": "nugget",
-}
+# The columns of the text of an item; what they begin with is its kind.
+_TEXTS = ("text", "question_text", "nugget_text", "question", "nugget")
 
 
 def _nested(rows: list[Row]) -> Iterator[Row]:
@@ -521,7 +497,8 @@ def _nested(rows: list[Row]) -> Iterator[Row]:
         if {"question", "answer"} <= filled and "text" not in filled:
             problem = "may be answers, or a bank: of a bank call the columns question_text and gold_answers"
             raise FormatError(problem, line=row.line)
-        row.said["kind"] = row.said["kind"] or next((_KIND_OF[one] for one in _KIND_OF if one in filled), None)
+        column = next((one for one in _TEXTS if one in filled), "text")
+        row.said["kind"] = row.said["kind"] or column.removesuffix("text").removesuffix("_")
     without = [row.said["text"] for row in rows if row.said["text"] and not row.said["kind"]]
     usual = "question" if all(one.endswith(("?", "？", "؟")) for one in without) else "nugget"
     for row in rows:
@@ -543,7 +520,7 @@ def _is_table(head: Head) -> bool:
     own = {"item_id", "kind", "importance", "weight", "gold_answers", "question_text", "nugget_text"}
     # What tables of other things have.
     others = {*DOC_IDS, "run_id", "grade", "label", "relevance", "answer"}
-    if "query_id" not in header or header.isdisjoint(_KIND_OF) or header & others:
+    if "query_id" not in header or header.isdisjoint(_TEXTS) or header & others:
         return False
     # Of queries there is one line each.
     ids = [cells_of(line)[:1] for line in head.rest.split("\n")[:-1]] if cells_of(head.line)[0] == "query_id" else []
@@ -618,7 +595,7 @@ def needs_all_answers(item: RubricItem) -> bool:
 def _as_third_version(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What version 3 has; it has no place for who made the bank."""
     further = {to: value for to, value in said["further"].items() if to != "metadata"}
-    yield {**said, "items": said["items"] or [], "format_version": "v3", "further": further}
+    yield {**said, "format_version": "v3", "further": further}
 
 
 def _listed(item: dict[str, Any]) -> dict[str, Any]:

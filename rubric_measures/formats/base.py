@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import check_readable_twice, open_binary, path_name, peek_head
-from rubric_measures.base.json_text import json_at, parse_json
+from rubric_measures.base.json_text import parse_json, scanned_json
 
 PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
@@ -83,20 +83,6 @@ class Head(Struct, frozen=True, dict=True):
 
         return all(any(has(self.object, one) for one in name.split("|")) for name in told)
 
-    def joined(self, further: bytes) -> Head:
-        """This beginning with the first object, perhaps of a list, on a line of its own; as it is where there is none.
-
-        Args:
-            further: what follows `more`.
-        """
-        try:
-            text = (self.first + self.more + further).decode("utf-8", "ignore").lstrip().removeprefix("[").lstrip()
-            found, end = json_at(text) if text[:1] == "{" else (None, 0)
-        except (ValueError, RecursionError):
-            return self
-        first = json.dumps(found).encode("utf-8")
-        return self if found is None else Head(self.name, first, text[end : end + (1 << 16)].encode("utf-8"))
-
 
 class Format(NamedTuple):
     """One file format.
@@ -156,7 +142,11 @@ def head_of(path: PathName) -> Head:
         rest = stream.read(1 << 16)
         head = Head(name, first, rest)
         if head.is_json and head.value is None:
-            head = head.joined(stream.read(1 << 24))
+            # The first object, perhaps of a list, stands over several lines, or several on one.
+            text = (first + rest + stream.read(1 << 24)).decode("utf-8", "ignore")
+            with contextlib.suppress(FormatError):
+                _, found = next(scanned_json(text, name))
+                head = Head(name, found, rest) if found[:1] == b"{" else head
     if not first.strip():
         raise FormatError("is empty", path=name)
     return head
@@ -164,21 +154,16 @@ def head_of(path: PathName) -> Head:
 
 def cells_of(line: str) -> list[str]:
     """The cells of one line, stripped; none where it is no line of a table."""
-    try:
-        reader = csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True)
-        return [cell.strip() for cell in next(reader, [])]
-    except csv.Error:
-        # Lines of other files can hold what no header does: a carriage return, or a text of any length.
-        return []
+    return [cell.strip() for cell in _split(line, delimiter_of(line))]
 
 
 def delimiter_of(header: str) -> str:
     """What parts the cells of a header: a tab where there is one, else of comma and semicolon what gives more cells."""
+    return "\t" if "\t" in header else max(_DELIMITERS, key=lambda one: len(_split(header, one)))
 
-    def cells(delimiter: str) -> int:
-        try:
-            return len(next(csv.reader([header], delimiter=delimiter), []))
-        except csv.Error:
-            return 0
 
-    return "\t" if "\t" in header else max(_DELIMITERS, key=cells)
+def _split(line: str, delimiter: str) -> list[str]:
+    # Lines of other files can hold what no header does: a carriage return, or a text of any length.
+    with contextlib.suppress(csv.Error):
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    return []

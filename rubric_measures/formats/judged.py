@@ -621,10 +621,10 @@ def lines_of_grades(
     Raises:
         InputError: a grade is not 0, 1 or 2, or such lines cannot hold the bank.
     """
-    from rubric_measures.formats.banks import written_rows
+    from rubric_measures.formats.banks import NUGGETS, written_rows
 
     label_of: dict[float | None, str] = {None: FAILED, **{one: label for label, one in NUGGETIZER.grades.items()}}
-    rows = {row["qid"]: row for row in written_rows(bank, "nuggets")}
+    rows = {row["qid"]: row for row in written_rows(bank, NUGGETS)}
     asked = {query_id for query_id, _ in grades}
     made, failed = [], 0
     for (query_id, run_id), doc_id in runs.items():

@@ -23,7 +23,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.base.plugins import require
 from rubric_measures.boards.scoring import cell_of
 from rubric_measures.formats.answers import Answer, CitedReport, answer_doc_id, answer_of_report
-from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows, written_rows
+from rubric_measures.formats.banks import NUGGET_BANK, NUGGET_LISTS, NUGGETS, bank_of_entries, load_bank, written_rows
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grades import Grades, OnFailed, check_on_failed
@@ -476,14 +476,14 @@ def _our_bank(banks: Any) -> TestBank:
     """The test bank of Auto-Judge's containers: version 3 or nuggetizer's form."""
     rows = [bank.model_dump(mode="json", exclude_none=True) for bank in banks.banks.values()]
     first = rows[0] if rows else {}
-    form = "nuggets" if "qid" in first else "nugget-bank" if "query_id" in first else "nugget-lists"
-    return bank_of_entries(read_rows(rows, form))
+    form = NUGGETS if "qid" in first else NUGGET_BANK if "query_id" in first else NUGGET_LISTS
+    return bank_of_entries(form.read(rows))
 
 
 def _their_banks(bank: TestBank) -> Any:
     base = require("autojudge_base", "autojudge")
     model = base.NuggetBanks.get_bank_model()
-    rows = [model.model_validate(one) for one in written_rows(bank, "nugget-bank")]
+    rows = [model.model_validate(one) for one in written_rows(bank, NUGGET_BANK)]
     return base.NuggetBanks.from_banks_list(rows)
 
 

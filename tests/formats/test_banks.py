@@ -14,6 +14,7 @@ import rubric_measures
 from rubric_measures.cli import main
 from rubric_measures.corpora.converting import convert
 from rubric_measures.formats.banks import (
+    BANK_CSV,
     NUGGET_BANK,
     NUGGET_LISTS,
     TQA,
@@ -126,7 +127,7 @@ def test_a_table_by_hand_needs_query_and_text_alone(tmp_path: Path) -> None:
 
 def test_the_columns_are_those_of_the_docs() -> None:
     docs = Path(__file__).parents[2] / "docs" / "test-banks.md"
-    columns = written_rows(TestBank({"q1": ()}), "bank:csv")[0]
+    columns = written_rows(TestBank({"q1": ()}), BANK_CSV)[0]
     assert f"`{','.join(columns)}`" in docs.read_text(encoding="utf-8")
 
 
@@ -282,7 +283,7 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     # Of edited answers those that stay keep their documents.
     first = bank.for_query("300")[0]
     edited = replace(first, gold_answers=("Ada", "Byron"))
-    (shorter,) = written_rows(bank_from_items([edited]), "nugget-lists")
+    (shorter,) = written_rows(bank_from_items([edited]), NUGGET_LISTS)
     assert shorter["nugget_bank"][0]["answers"] == [
         {"answer": "Ada", "references": ["d1"]},
         {"answer": "Byron"},

@@ -107,7 +107,7 @@ class World:
     def write(self, folder: Path) -> tuple[str, str]:
         """Passages and bank as files."""
         write_graded(folder / "passages.jsonl", self.groups())
-        write_bank(folder / "bank.jsonl", bank_entries(self.bank, test_collection="test"))
+        write_bank(folder / "bank.jsonl", bank_entries(self.bank))
         return str(folder / "passages.jsonl"), str(folder / "bank.jsonl")
 
 

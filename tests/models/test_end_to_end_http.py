@@ -60,7 +60,7 @@ def write_passages(folder: Path, **texts: str) -> str:
 def write_items(folder: Path, *texts: str, kind: ItemKind = "question", gold: tuple[str, ...] = ()) -> str:
     items = [RubricItem(f"q1/{text}", "q1", text, kind, gold_answers=gold) for text in texts]
     path = folder / "bank.jsonl"
-    write_bank(path, bank_entries(bank_from_items(items, {"q1": "leap years"}), test_collection="test"))
+    write_bank(path, bank_entries(bank_from_items(items, {"q1": "leap years"})))
     return str(path)
 
 

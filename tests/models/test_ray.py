@@ -164,7 +164,7 @@ def over_http(folder: Path, *rules: dict[str, object]) -> tuple[Any, list[str]]:
     replies, passages, bank = folder / "replies.jsonl", folder / "passages.jsonl", folder / "bank.jsonl"
     replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     write_graded(passages, make_groups(1, 3))
-    write_bank(bank, bank_entries(make_bank(1, 3, gold=True), test_collection="test"))
+    write_bank(bank, bank_entries(make_bank(1, 3, gold=True)))
     return lambda **more: serving(replies=replies, **more), [
         "grade",
         str(passages),
