@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -35,7 +35,6 @@ from rubric_measures.analysis.resampling import (
 )
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
-from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import refuse_unreachable
 from rubric_measures.types.scales import Scale
@@ -436,15 +435,6 @@ def _row(
     return GraderRow(grader, len(keys), outside, intervals, limits, tuple(scale.tolist()), counts, at), drawn["kappa"]
 
 
-def _as_written(source: LabelSource) -> LabelSource:
-    """The source with ids as TREC files have them, so that records and qrels can be compared."""
-    if not any(spaced_ids(set(column)) for column in zip(*source.labels, strict=True)):
-        return source
-    labels = {tuple(map(written_id, key)): label for key, label in source.labels.items()}
-    failed = source.failed and {written_id(query): counts for query, counts in source.failed.items()}
-    return replace(source, labels=labels, failed=failed)
-
-
 @dataclass(frozen=True)
 class SourceAgreement(GraderBoard, Reported):
     """How far label sources agree: every source but the truth is a grader, with a row.
@@ -585,7 +575,7 @@ def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int
     for pair in cutoffs:
         for level, source in zip(pair, sources, strict=False):
             refuse_unreachable(source.scale, level, source.name)
-    sources = list(map(_as_written, map(_whole, sources)))
+    sources = list(map(_whole, sources))
     for source in sources:
         _refuse_many(source.name, source.labels.values(), 10_000)
     return sources

@@ -29,7 +29,6 @@ from rubric_measures.corpora.loading import (
     file_path,
     is_file,
     load,
-    rankings_for,
     read_runs,
     run_list,
 )
@@ -190,7 +189,7 @@ def reusability(
     if runs is None and isinstance(known, RecordGrades):
         queries = [(query.grades, query.rankings) for query in known.record_queries()]
     else:
-        found = {run.run_id: rankings_for(run, known) for run in read_runs(runs or ())}
+        found = {run.run_id: run.with_scores() for run in read_runs(runs or ())}
         queries = [
             (query, {run: of.get(name, ()) for run, of in found.items()}) for name, query in known.queries.items()
         ]
@@ -323,7 +322,7 @@ def score(
             else:
                 read = [run for run in listed if not isinstance(run, str)]
                 boards = [
-                    score_runs(of, ((run.run_id, rankings_for(run, of)) for run in read), by, overall=overall)
+                    score_runs(of, ((run.run_id, run.with_scores()) for run in read), by, overall=overall)
                     for of, by in both
                 ]
             board, *more = [replace(board, said=list(map(Note, said))) for board in boards]

@@ -35,7 +35,7 @@ from rubric_measures.base.tables import (
 )
 from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.scoring import score_runs
-from rubric_measures.corpora.loading import Gradable, RecordGrades, Runs, load, rankings_for, read_runs
+from rubric_measures.corpora.loading import Gradable, RecordGrades, Runs, load, read_runs
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import GradeSetSelector
@@ -255,7 +255,7 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         raise InputError("a report reads the records twice; name a file", settings=("report",))
     groups = list(known.groups)
     read = runs_of_records(groups) if runs is None else read_runs(runs)
-    ranked = {run.run_id: rankings_for(run, known) for run in read}
+    ranked = {run.run_id: run.with_scores() for run in read}
     cut = {
         run: {query: list(doc_ids[:depth]) for query, doc_ids in ranked.get(run, {}).items()}
         for run in board.ranking()

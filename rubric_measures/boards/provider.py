@@ -49,10 +49,9 @@ def scored(
             nobody said how they count.
     """
     from rubric_measures.boards.scoring import score_runs
-    from rubric_measures.corpora.loading import rankings_for
     from rubric_measures.measures.measure import parse_measures
 
-    run_id, rankings = run.run_id, rankings_for(run, grades)
+    run_id, rankings = run.run_id, run.with_scores()
     board = score_runs(grades, [(run_id, rankings)], measures, overall=False)
     columns = {name: cell.per_query for name, cell in board.cells[run_id].items()}
     for name, column in columns.items():
@@ -149,7 +148,7 @@ class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
         for evaluator, one in zip(self._evaluators, RunConverter(run).tee(len(self._evaluators)), strict=True):
             rows = one.run
             if self._void and not isinstance(evaluator, RubricEvaluator):
-                ranked = {query_id: of.with_scores(of.doc_ids).given for query_id, of in _read(rows).rankings.items()}
+                ranked = {query_id: of.with_scores().given for query_id, of in _read(rows).rankings.items()}
                 given = [ScoredDoc(query_id, *pair) for query_id, pairs in ranked.items() for pair in pairs]
                 rows = [row for row in given if row.doc_id not in self._void.get(row.query_id, ())]
                 gone = len(given) - len(rows)

@@ -22,9 +22,8 @@ from msgspec.structs import replace
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
 from rubric_measures.boards.board import Leaderboard, worst_failed
-from rubric_measures.corpora.loading import rankings_for
 from rubric_measures.formats.columns import DocRows, Ranked
-from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
+from rubric_measures.formats.trec import distinct_run_names, map_runs
 from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.findings import DROPPED, SAMPLED, Looked, Note, refuse_other, same_rankings, without_items
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
@@ -422,31 +421,24 @@ def score_run_files(
     for grades, measures in asked:
         scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
         docs = {query_id: scorer.grades.docs for query_id, scorer in scoring.scorers.items() if scorer is not None}
-        forms, spaced = {one: spaced_ids(of_query) for one, of_query in docs.items()}, spaced_ids(scoring.scorers)
-        known = {one: {**of, **{form: of[doc_id] for form, doc_id in forms[one].items()}} for one, of in docs.items()}
-        known |= {form: known[query_id] for form, query_id in spaced.items() if query_id in known}
         depths = [one.depth or math.inf for one in scoring.scorers.values() if one is not None]
         # Programs see whole rankings.
-        indexes.append(DocRows(known, math.inf if scoring.plan.reads_ids else max(depths, default=1)))
-        sides.append((scoring, spaced, forms, list(docs)[:SAMPLED]))
+        indexes.append(DocRows(docs, math.inf if scoring.plan.reads_ids else max(depths, default=1)))
+        sides.append((scoring, list(docs)[:SAMPLED]))
 
-    def take(written: str, ranked: Ranked) -> list[RankedRows | None]:
+    def take(query_id: str, ranked: Ranked) -> list[RankedRows | None]:
         found = list[RankedRows | None]()
         is_tied = ranked.lines is not None and tied(ranked.scores)
-        for (scoring, spaced, forms, sampled), looked_up in zip(sides, ranked.rows, strict=True):
-            query_id = spaced.get(written, written)
+        for (scoring, sampled), looked_up in zip(sides, ranked.rows, strict=True):
             scorer = scoring.scorers.get(query_id)
-            ids: Sequence[str] = ()
             if scorer is None:
                 found.append(None)
                 continue
-            if scoring.plan.reads_ids:
-                ranking = ranked.ranking()
-                ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
+            ids: Sequence[str] = ranked.ranking().with_scores() if scoring.plan.reads_ids else ()
             rows = looked_up[: scorer.depth]
             is_odd = query_id in sampled or rows.max(initial=-1) < 0
             heads = [one.decode() for one in ranked.docs.at(slice(len(rows[:HEAD]))).texts()] if is_odd else ()
-            digest = ranked.digest(len(rows), forms[query_id])
+            digest = ranked.digest(len(rows))
             found.append(RankedRows(rows, len(ranked.scores), digest, ids, heads, is_tied))
         return found
 
@@ -454,9 +446,9 @@ def score_run_files(
     names = [tag for tag, _ in read]
     if len(set(names)) < len(names):
         names = distinct_run_names(names, paths, said)
-    for place, (scoring, spaced, *_) in enumerate(sides):
+    for place, (scoring, _) in enumerate(sides):
         for name, (_, found) in zip(names, read, strict=True):
-            scoring.take(name, {spaced.get(query_id, query_id): of[place] for query_id, of in found.items()})
+            scoring.take(name, {query_id: of[place] for query_id, of in found.items()})
     return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
 
 
@@ -493,7 +485,7 @@ def check_leaderboard(grades: Grades, runs: Sequence[Run], measures: Sequence[Me
     tallies: dict[str, Counter[str]] = {run.run_id: Counter() for run in runs}
     ranks: dict[str, set[str]] = {run.run_id: set() for run in runs}
     for run in runs:
-        for query_id, ids in rankings_for(run, grades).items():
+        for query_id, ids in run.with_scores().items():
             if query_id in grades.queries:
                 ranks[run.run_id].add(query_id)
                 tallies[run.run_id].update(_tally(grades.queries[query_id], ids.given, cutoff))

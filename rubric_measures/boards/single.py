@@ -30,7 +30,6 @@ from rubric_measures.corpora.loading import (
     refuse_choice,
     run_of,
 )
-from rubric_measures.formats.trec import as_known, spaced_ids
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.findings import of_run as of_ranked
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, Grades, OnFailed
@@ -175,13 +174,5 @@ def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure]) -> RunValu
 
 
 def _scored_as(labels: Mapping[str, Mapping[str, float]], run: Run) -> dict[str, dict[str, float]]:
-    """The run in file order, by which some providers of ir_measures break ties.
-
-    It has the ids of the judgments where those hold spaces, which a run file cannot.
-    """
-    queries, found = spaced_ids(labels), {}
-    for written, ranking in run.rankings.items():
-        query_id = queries.get(written, written)
-        doc_ids = as_known(ranking.doc_ids, labels.get(query_id, ()))
-        found[query_id] = dict(ranking.with_scores(doc_ids).given)
-    return found
+    """The run in file order, by which some providers of ir_measures break ties."""
+    return {query_id: dict(ranked.given) for query_id, ranked in run.with_scores().items()}

@@ -134,7 +134,7 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
     collection = load_collection(options.collection)
     if not collection.has_docs():
         raise InputError(f"{collection.source}: has no documents")
-    texts, _ = texts_of(collection.docs_store(), sorted({row.doc_id for row in rows}))
+    texts = texts_of(collection.docs_store(), sorted({row.doc_id for row in rows}))
     kinds = {item.kind for item in options.bank or ()}
     kind = kinds.pop() if len(kinds) == 1 else "question"
     return judged.records_of_rows(rows, options.name, texts=texts, kind=kind, scale=options.wanted.scale)

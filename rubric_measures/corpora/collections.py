@@ -30,7 +30,7 @@ from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.formats.queries import read_documents, read_queries
 from rubric_measures.formats.specs import table
-from rubric_measures.formats.trec import runs_of_files, runs_of_records, spaced_form
+from rubric_measures.formats.trec import runs_of_files, runs_of_records
 from rubric_measures.measures.grade_sets import read_judgments
 from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run
@@ -364,17 +364,10 @@ class DocStore(Protocol):
         """doc_id -> document, for those that exist."""
 
 
-def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> tuple[dict[str, str], Mapping[str, str]]:
-    """The texts of documents of a TREC file, and what ids they have in the collection where those hold spaces.
-
-    Returns:
-        doc_id -> text, of those that the collection has; id in the file -> id in the collection, where they differ.
-    """
-    forms = {doc_id: form for doc_id in doc_ids if (form := spaced_form(doc_id)) != doc_id}
-    wanted = [*dict.fromkeys([*doc_ids, *forms.values()])]
-    found = {one: docs[one] for one in wanted if one in docs} if isinstance(docs, Mapping) else docs.get_many(wanted)
-    texts = {doc_id: _text(document) for doc_id, document in found.items()}
-    return texts, {written: form for written, form in forms.items() if written not in texts and form in texts}
+def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[str, str]:
+    """doc_id -> text, of those documents that a collection has."""
+    found = {one: docs[one] for one in doc_ids if one in docs} if isinstance(docs, Mapping) else docs.get_many(doc_ids)
+    return {doc_id: _text(document) for doc_id, document in found.items()}
 
 
 def _text(document: Any) -> str:

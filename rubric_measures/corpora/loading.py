@@ -36,11 +36,11 @@ from rubric_measures.formats.judged import (
     runs_of_rows,
 )
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
-from rubric_measures.formats.trec import as_known, map_qrels, read_run, runs_of_files, written_id
+from rubric_measures.formats.trec import map_qrels, read_run, runs_of_files
 from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, QueryGrades, all_rows, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.records.models import QueryPassages, cited_answer, iter_graded, load_graded, write_graded
-from rubric_measures.types.entities import RubricItem, Run, ScoredIds, TestBank, describe, make_run
+from rubric_measures.types.entities import RubricItem, Run, TestBank, describe, make_run
 
 if TYPE_CHECKING:
     import pandas
@@ -895,19 +895,6 @@ def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
                 yield str(query_id), str(doc_id), score
     else:
         yield from ((str(row.query_id), str(row.doc_id), row.score) for row in run)
-
-
-def rankings_for(run: Run, grades: Grades) -> dict[str, ScoredIds]:
-    """query_id -> doc_ids best first, under the ids of the grades where these hold spaces, which a run file cannot."""
-    known = {written_id(query.query_id): query for query in grades.queries.values()}
-    known |= {query.query_id: query for query in grades.queries.values()}
-    rankings = dict[str, ScoredIds]()
-    for query_id, ranking in run.rankings.items():
-        query = known.get(query_id)
-        doc_ids = as_known(ranking.doc_ids, {} if query is None else query.docs)
-        # With scores, as programs that compute standard measures sort in their own way.
-        rankings[query_id if query is None else query.query_id] = ranking.with_scores(doc_ids)
-    return rankings
 
 
 Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]

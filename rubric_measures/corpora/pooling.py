@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, say_missing
-from rubric_measures.corpora.collections import DocStore, load_collection, texts_of
+from rubric_measures.corpora.collections import load_collection, texts_of
 from rubric_measures.corpora.loading import (
     File,
     PassageRecords,
@@ -31,12 +30,8 @@ from rubric_measures.formats.answers import PLAIN_ANSWERS, QUESTION_RUNS, Answer
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import (
-    as_known,
     distinct_run_names,
     read_run,
-    spaced_form,
-    spaced_ids,
-    written_id,
 )
 from rubric_measures.measures.grade_sets import Grader, read_judgments
 from rubric_measures.records.models import (
@@ -79,11 +74,11 @@ def _answered(answers: Sequence[Answer], max_words: int | None) -> tuple[dict[st
     return found, {segment.run_id for segment in segments}
 
 
-def _labels_of(judgments: Iterable[Qrel], spaced: Mapping[str, str]) -> dict[str, dict[str, float]]:
+def _labels_of(judgments: Iterable[Qrel]) -> dict[str, dict[str, float]]:
     """Query -> document -> label."""
     labels: dict[str, dict[str, float]] = {}
     for row in judgments:
-        of_query = labels.setdefault(spaced.get(row.query_id, row.query_id), {})
+        of_query = labels.setdefault(row.query_id, {})
         if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
             raise InputError(
                 f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
@@ -126,7 +121,7 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
 def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: str) -> QueryPassages:
     passages = []
     for doc_id, (text, places, sources) in members.items():
-        label = labels.get(doc_id, labels.get(written_id(doc_id)))
+        label = labels.get(doc_id)
         said = []
         if label is not None:
             said.append(Judgment(doc_id=doc_id, query_id=query_id, relevance=label, title_query=title))
@@ -137,20 +132,6 @@ def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: st
         passages.append(GradedPassage(**made))
     passages.sort(key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id))
     return QueryPassages(query_id, passages)
-
-
-def _with_texts(
-    docs: DocStore | Mapping[str, str] | None, asked: Mapping[str, list[RankingEntry]]
-) -> tuple[dict[str, str], dict[str, list[RankingEntry]]]:
-    """The texts of documents, and the documents with their places under the ids that the collection has for them."""
-    texts, names = texts_of(docs, list(asked)) if docs is not None else ({}, {})
-    found: dict[str, list[RankingEntry]] = {}
-    for written, places in asked.items():
-        doc_id = names.get(written, written)
-        found.setdefault(doc_id, []).extend(
-            place if doc_id == written else msgspec.structs.replace(place, doc_id=doc_id) for place in places
-        )
-    return texts, found
 
 
 Pooled: TypeAlias = "Runs | Answer | Rows | Iterable[AnyRun | Answer | Rows]"
@@ -237,31 +218,30 @@ def pool(
         twice = [name for name, count in Counter([*(run.run_id for run in read), *speaking]).items() if count > 1]
         if twice:
             raise InputError(f"two runs are called {twice[0]!r}; give one of them another tag")
-        spaced = spaced_ids({answer.query_id for answer in answers} if asked is None else set(asked))
-        labels = _labels_of(rows, spaced)
+        labels = _labels_of(rows)
         ranked: dict[str, dict[str, Ranking]] = {query_id: {} for query_id in (labels if judged else ())}
         for run in sorted(read, key=lambda run: run.run_id):
-            for written, ranking in run.rankings.items():
-                ranked.setdefault(spaced.get(written, written), {})[run.run_id] = ranking
+            for query_id, ranking in run.rankings.items():
+                ranked.setdefault(query_id, {})[run.run_id] = ranking
         order = _query_order(found.keys() | ranked.keys(), asked)
         wanted = {query_id: list(labels.get(query_id, ())) if judged else [] for query_id in order}
         if hasattr(docs, "keep"):
             ids = {doc_id for of_query in wanted.values() for doc_id in of_query}
             ids.update(*(one.doc_ids[:depth] for query_id in order for one in ranked.get(query_id, {}).values()))
-            docs.keep(ids | set(map(spaced_form, ids)))
+            docs.keep(ids)
 
         def groups() -> Iterator[QueryPassages]:
             left_out: list[str] = []
             for query_id in order:
                 members = found.get(query_id, {})
                 places = _places(query_id, ranked.get(query_id, {}), depth)
-                for doc_id in as_known(wanted[query_id], members):
+                for doc_id in wanted[query_id]:
                     if doc_id not in members:
                         places.setdefault(doc_id, [])
                 if docs is None and places:
                     problem = "the runs need a collection with the texts of their documents; name one"
                     raise InputError(problem, settings=("collection",))
-                texts, places = _with_texts(docs, places)
+                texts = texts_of(docs, list(places)) if docs is not None else {}
                 lost = sorted(set(places).difference(texts))
                 if lost and missing == "error":
                     text = f"query {query_id!r}: {len(lost)} of {len(places)} pooled documents (such as {lost[0]})"

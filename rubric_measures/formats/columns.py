@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import accumulate, pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
@@ -402,18 +401,14 @@ class Ranked(NamedTuple):
         given = [doc_ids[place] for place in np.argsort(self.lines).tolist()]
         return Ranking(doc_ids, self.scores[self.lines].tolist(), given)
 
-    def digest(self, depth: int | None = None, forms: Mapping[str, str] = MappingProxyType({})) -> str:
+    def digest(self, depth: int | None = None) -> str:
         """Twelve hex digits of the first documents in their order; the id of a single one, which says as much.
 
         Args:
             depth: how many, one at least; None for all that are looked up.
-            forms: ids to take in the place of those that stand in the file, see `trec.spaced_ids`.
         """
         docs = self.docs.at(slice(depth))
         joined = docs.data[docs.starts[0] : docs.ends[-1]]
-        if forms:
-            named = [forms.get(doc_id, doc_id) for doc_id in docs.strings()]
-            joined = "\0".join(named).encode("utf-8", "surrogatepass")
         is_one = len(docs.starts) == 1
         return joined.decode(errors="surrogatepass") if is_one else blake2b(joined, digest_size=6).hexdigest()
 

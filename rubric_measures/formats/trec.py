@@ -1,6 +1,4 @@
-"""Runs and qrels of TREC: read, checked, written; ids with spaces.
-
-Ids that hold spaces or control characters in TREC files: percent-encoded on writing, found again where known.
+"""Runs and qrels of TREC: read, checked, written; ids with spaces or control characters are percent-encoded.
 
 TREC runs and qrels of any shape, line by line: slow, tolerant, and able to say which line is wrong.
 
@@ -24,12 +22,11 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
-from urllib.parse import unquote
 
 from msgspec.structs import replace
 
@@ -60,13 +57,6 @@ _MANY = 1 << 16
 _MOST_WORKERS = 8
 
 
-@functools.cache
-def _encoded() -> re.Pattern[str]:
-    """What `written_id` makes of each space that there is."""
-    spaces = filter(_SPACE.match, map(chr, range(0x3001)))
-    return re.compile("|".join("".join(f"%{byte:02X}" for byte in space.encode()) for space in spaces))
-
-
 @functools.lru_cache(_MANY)
 def written_id(identifier: str) -> str:
     """The id as TREC files have it: spaces and control characters as `%20` and the like.
@@ -77,30 +67,6 @@ def written_id(identifier: str) -> str:
     if identifier.isprintable() and " " not in identifier:
         return identifier
     return _SPACE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), identifier)
-
-
-def spaced_ids(known: Collection[str]) -> Mapping[str, str]:
-    """The known ids that hold spaces, by what TREC files have in their place; most collections have none."""
-    if not _SPACE.search("".join(known)):
-        return {}
-    return {written: identifier for identifier in known if (written := written_id(identifier)) != identifier}
-
-
-def spaced_form(identifier: str) -> str:
-    """The id that an id of a TREC file may stand for, which is itself where nothing in it looks like a space of ours.
-
-    For stores that cannot list their ids: what a file says literally goes before it.
-
-    >>> spaced_form("my%20answer%2F1")
-    'my answer%2F1'
-    """
-    return _encoded().sub(lambda found: unquote(found.group()), identifier) if "%" in identifier else identifier
-
-
-def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str]:
-    """Ids of a TREC file, those that stand for a known id with spaces replaced by it."""
-    forms = spaced_ids(known)
-    return [forms.get(identifier, identifier) for identifier in identifiers] if forms else identifiers
 
 
 class IdCleaner(dict[str, str]):
@@ -124,7 +90,7 @@ class IdCleaner(dict[str, str]):
             identifier, written = next(iter(self.items()))
             warn(
                 f"{name}: {len(self)} ids hold spaces or control characters and were percent-encoded "
-                f"({identifier!r} became {written})"
+                f"({identifier!r} became {written}, another id)"
             )
 
 

@@ -534,5 +534,4 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
     known = load_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
-    texts, names = texts_of(known.docs_store(), doc_ids)
-    return {**texts, **{written: texts[doc_id] for written, doc_id in names.items()}}
+    return texts_of(known.docs_store(), doc_ids)

@@ -17,7 +17,6 @@ import numpy as np
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.trec import as_known, written_id
 from rubric_measures.grading.asking import Outcome
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grades import QueryGrades
@@ -87,9 +86,8 @@ class NeededFor:
     def rankings(self, group: QueryPassages) -> dict[str, Sequence[str]]:
         """run_id -> the documents of a query, best first."""
         if self.runs is not None:
-            ids, name = {passage.doc_id: 0 for passage in group.passages}, written_id(group.query_id)
-            found = {run.run_id: run.rankings.get(group.query_id) or run.rankings.get(name) for run in self.runs}
-            return {run_id: as_known(one.doc_ids, ids) for run_id, one in found.items() if one is not None}
+            found = {run.run_id: run.rankings.get(group.query_id) for run in self.runs}
+            return {run_id: one.doc_ids for run_id, one in found.items() if one is not None}
         places: dict[str, list[tuple[int, float, str]]] = {}
         for passage in group.passages:
             for one in passage.rankings:

@@ -200,7 +200,7 @@ def load_references(
         if not known.has_docs() or not known.judgments:
             raise InputError(f"{source}: has no documents with judgments")
         relevant = [row for row in known.judgments if row.relevance >= _LEAST]
-        texts, _ = texts_of(known.docs_store(), [row.doc_id for row in relevant])
+        texts = texts_of(known.docs_store(), [row.doc_id for row in relevant])
         groups = pool((), texts, judgments=relevant, judged=True, missing="skip") if relevant else ()
     found = references_of_records(groups, grader_of(label_grader))
     if not any(found.values()):

@@ -21,7 +21,6 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import InputError, counted, in_number
-from rubric_measures.formats.trec import as_known, written_id
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grades import DIRECT_ITEM, QueryGrades
 from rubric_measures.measures.measure import RubricMeasure, RubricQrels, is_supported, rubric_measures_of
@@ -349,10 +348,10 @@ def of_run(run: Run, labels: Mapping[str, Mapping[str, float]], measures: Iterab
     for query_id, of_query in labels.items():
         docs = dict(zip(of_query, range(len(of_query)), strict=True))
         column = np.fromiter(of_query.values(), float, len(docs))[:, None]
-        ranking = run.rankings.get(query_id) or run.rankings.get(written_id(query_id))
+        ranking = run.rankings.get(query_id)
         rankings: dict[str, RankedRows] = {}
         if ranking:
-            doc_ids = as_known(ranking.doc_ids, docs)
+            doc_ids = ranking.doc_ids
             # So far down a document is looked for that is ranked under another id, too.
             rows = [docs.get(doc_id, -1) for doc_id in doc_ids[: 5 * HEAD]]
             one = RankedRows(rows, len(rows), heads=doc_ids[:HEAD], is_tied=tied(np.array(ranking.scores)))
@@ -360,7 +359,7 @@ def of_run(run: Run, labels: Mapping[str, Mapping[str, float]], measures: Iterab
             ranked += len(doc_ids)
             graded += sum(map(docs.__contains__, doc_ids))
         looked.add(QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column), rankings)
-    asked = set(as_known(list(run.rankings), labels))
+    asked = set(run.rankings)
     refuse_other(run.run_id, asked, labels.keys())
     covered = f"{graded} of {ranked} ranked passages are graded"
     return [

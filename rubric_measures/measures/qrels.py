@@ -18,7 +18,7 @@ from ir_measures.util import Qrel
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.judged import GradeRow, grader_of, grades_of_rows
-from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
+from rubric_measures.formats.trec import QueryQrels, map_qrels
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
@@ -243,17 +243,11 @@ def read_grades(
     """
 
     def compiled(rows: QueryQrels) -> _Compiled:
-        query_id = spaced.get(rows.query_id, rows.query_id)
-        item_ids: Sequence[str] = rows.iterations
-        if bank is not None and query_id in bank.items:
-            item_ids = as_known(item_ids, {item.item_id for item in bank.items[query_id]})
-        columns = _Columns((), rows.doc_ids, rows.relevances, item_ids)
-        return _compiled(query_id, columns, bank, scale, path_name(path))
+        columns = _Columns((), rows.doc_ids, rows.relevances, rows.iterations)
+        return _compiled(rows.query_id, columns, bank, scale, path_name(path))
 
-    spaced = {} if bank is None else spaced_ids(bank.items)
     with naming(path):
-        found = {spaced.get(query_id, query_id): done for query_id, done in map_qrels(path, compiled).items()}
-        return _together(found, bank, on_failed, source, scale)
+        return _together(map_qrels(path, compiled), bank, on_failed, source, scale)
 
 
 def grades_of_table(

@@ -433,16 +433,11 @@ class Ranking(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.doc_ids)
 
-    def with_scores(self, doc_ids: Sequence[str]) -> ScoredIds:
-        """The documents with their scores.
-
-        Args:
-            doc_ids: what they are called, parallel to those of the ranking.
-        """
-        if not self.as_given:
-            return ScoredIds(doc_ids, list(zip(doc_ids, self.scores, strict=True)))
-        of_doc = dict(zip(self.doc_ids, zip(doc_ids, self.scores, strict=True), strict=True))
-        return ScoredIds(doc_ids, [of_doc[doc_id] for doc_id in self.as_given])
+    def with_scores(self) -> ScoredIds:
+        """The documents with their scores."""
+        pairs = list(zip(self.doc_ids, self.scores, strict=True))
+        of_doc = dict(pairs) if self.as_given else {}
+        return ScoredIds(self.doc_ids, [(doc_id, of_doc[doc_id]) for doc_id in self.as_given] or pairs)
 
 
 class Run(Struct, frozen=True):
@@ -457,6 +452,10 @@ class Run(Struct, frozen=True):
     run_id: str
     rankings: Mapping[str, Ranking]
     rank_disagreements: int = 0
+
+    def with_scores(self) -> dict[str, ScoredIds]:
+        """Query id -> its documents with their scores, as programs that compute standard measures need them."""
+        return {query_id: ranking.with_scores() for query_id, ranking in self.rankings.items()}
 
 
 def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
