@@ -23,8 +23,6 @@ def _checked(plug_in: PlugIn, found: Any) -> Format:
         # It reads rows of JSON, whatever it writes.
         tells = (found.recognise, replace(found, forms=("jsonl",)).recognise)
         found = found.format._replace(recognise=lambda head: any(tell(head) for tell in tells))
-    elif isinstance(found, RecordLines):
-        found = found.format
     if not isinstance(found, Format):
         raise plug_in.refused(f"it is no rubric_measures.formats.Format, Spec or RecordLines, but {found!r:.60}")
     if found.kind not in KINDS:

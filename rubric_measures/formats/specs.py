@@ -349,7 +349,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     kind: Kind
     description: str
     what: str
-    fields: tuple[Field, ...]
+    fields: tuple[Field, ...] = ()
     into: Callable[[list[Row]], Any] = list
     outof: Callable[[Any], Iterable[Mapping[str, Any]]] = lambda content: ()
     forms: tuple[Form, ...] = ("csv",)
@@ -743,46 +743,26 @@ def _value(cells: Cells, names: Sequence[str]) -> tuple[str, Any]:
     return names[0], None
 
 
-class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
+class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
     """A format of objects that hold others, JSON lines: each is a typed record, which keeps what it has no field for.
 
     They are written as they were read, byte for byte, but for what `named`, `texts` or `is_lenient` change: the JSON of
     such an object is written anew. One that stands over several lines is put on one.
 
     Attributes:
-        kind: see `Format`.
-        description: one line.
-        what: the objects in the plural, for messages.
-        type: what each is.
-        key: the attributes of which no two objects may be alike.
-        twice: what is done with two of one key: `refuse`, or `last wins`, which is counted and said.
-        told: the fields by which a file is told, see `Head.tells`.
+        type: what each is; `key` has attributes of it.
         named: the object with what its file says of it by its name; raises ValueError.
         choices: the values of the fields that allow but a few texts, for errors.
         is_lenient: whether real files have NaN in the place of a text; it is none.
         texts: the JSON texts of a file with their lines, where they are others than those that stand there.
     """
 
-    kind: Kind
-    description: str
-    what: str
     type: type[R]
-    key: tuple[str, ...] = ()
-    twice: Twice = "refuse"
-    told: tuple[str, ...] = ()
+    forms: tuple[Form, ...] = ("jsonl",)
     named: Callable[[R, str], R] | None = None
     choices: Sequence[str] = ()
     is_lenient: bool = False
     texts: Callable[[str], Iterable[tuple[int, bytes]]] = json_texts
-
-    @property
-    def format(self) -> Format:
-        """These as a row of the table of formats."""
-        return Format(self.kind, self.description, self.read, self.write, self.recognise)
-
-    def recognise(self, head: Head) -> bool:
-        """Whether a file that begins so has the format."""
-        return head.tells(self.told)
 
     def each(self, path: PathName) -> Iterator[tuple[int, R]]:
         """The objects of a file with their lines, one after the other, whatever their keys.
@@ -808,17 +788,11 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         if not line:
             raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
 
-    def read(self, path: PathName) -> list[R]:
-        """All objects of a file.
-
-        Raises:
-            InputError: the file cannot be opened.
-            FormatError: naming file, line and field; also when there are none, or two have one key.
-        """
-        with paused_collector():
-            found = self.each(path)
-            keyed = ((line, tuple(str(getattr(one, to)) for to in self.key) or (line,), one) for line, one in found)
-            return list(unique(keyed, path_name(path), self.what, self.twice))
+    def rows(self, source: Any, only: Container[str] | None = None) -> Iterator[Any]:
+        """The objects that count; see `read`."""
+        found = self.each(source)
+        keyed = ((line, tuple(str(getattr(one, to)) for to in self.key) or (line,), one) for line, one in found)
+        return unique(keyed, path_name(source), self.what, self.twice)
 
     def write(self, path: PathName, content: Iterable[R]) -> None:
         """Writes objects as they are, what they have no field for included.

@@ -132,20 +132,18 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
         cited.append(CitedAnswer.of(answer.query_id, answer.run_id, texts, cites, joined))
         for item, sentence in zip(cited[-1].sentences, listed, strict=True):
             for one in sentence.citations:
+                of_document = grades.setdefault((answer.query_id, one.reference), {})
                 grade = _grade(one.support)
-                of_document = grades.setdefault((answer.query_id, one.reference), {}) if grade is not None else {}
                 if grade is not None and of_document.setdefault(item.item_id, grade) != grade:
-                    raise InputError(
-                        f"query {answer.query_id!r}, run {answer.run_id!r}, {sentence.text[:60]!r}: document "
-                        f"{one.reference!r} has two labels; keep one"
-                    )
+                    where = f"query {answer.query_id!r}, run {answer.run_id!r}, {sentence.text[:60]!r}"
+                    raise InputError(f"{where}: document {one.reference!r} has two labels; keep one")
     info = PromptInfo(prompt_class=PROMPT_CLASS, **SUPPORT.as_json())
     sets = {
         key: ItemGradeSet.build(
             found, answers=[(item_id, str(grade)) for item_id, grade in found.items()], llm=LABELLERS, kind="nugget",
             prompt_info=info, pairs=True,
         )
-        for key, found in grades.items()
+        for key, found in grades.items() if found
     }  # fmt: skip
     return records_of_cited_answers(cited, sets)
 
@@ -226,11 +224,10 @@ def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> lis
     """
     known: dict[tuple[str, str], Answer] = {}
     for answer in answers:
-        where = f"run {answer.run_id!r}, topic {answer.query_id!r}"
-        if answer.text.strip() and not answer.sentences:
-            raise InputError(f"{where}: the answer has no sentences; give reports", settings=("answers",))
-        if known.setdefault((answer.run_id, answer.query_id), answer) is not answer:
-            raise InputError(f"{where}: the answer comes twice; keep one", settings=("answers",))
+        is_first = known.setdefault((answer.run_id, answer.query_id), answer) is answer
+        if not is_first or (answer.text.strip() and not answer.sentences):
+            problem = "the answer comes twice, or has no sentences; give one report"
+            raise InputError(f"run {answer.run_id!r}, topic {answer.query_id!r}: {problem}", settings=("answers",))
     labels: dict[tuple[Any, ...], str | None] = {}
     for _, said, *_ in tasks:
         of, place, doc_id, label = (said["run_id"], said["query_id"]), said["sentence"], said["doc_id"], said["label"]
