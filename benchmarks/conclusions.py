@@ -246,10 +246,11 @@ def tau_without_noise(simulations: int) -> None:
             one = correlate_over_queries(*sides, "kendall", Draws(200, seed))
             if one.interval is not None and one.interval.low is not None and one.interval.high is not None:
                 symmetric.append(one.interval.low <= truth <= one.interval.high)
-            if found.expected is None or found.low is None or found.high is None or found.observed is None:
+            observed = float(kendall_batch(*(one.mean(axis=0)[None] for one in sides))[0])
+            if found.estimate is None or found.low is None or found.high is None:
                 lost += 1
                 continue
-            rows.append([truth, found.observed, found.expected, found.low <= truth <= found.high])
+            rows.append([truth, observed, found.estimate, found.low <= truth <= found.high])
         table = np.array(rows or [[np.nan] * 4])
         errors = np.sqrt(((table[:, 1:3] - table[:, :1]) ** 2).mean(axis=0))
         means = " | ".join(f"{mean:.2f}" for mean in table[:, :3].mean(axis=0))

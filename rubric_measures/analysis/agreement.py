@@ -29,6 +29,7 @@ from rubric_measures.analysis.resampling import (
     Resample,
     few_queries,
     groups_of_equals,
+    ranged,
     ratio,
     within,
     without_width,
@@ -632,10 +633,6 @@ def _in_full(board: GraderBoard, places: int) -> Iterator[Table]:
     yield Table(columns([f"{board.truth.name} \\ {row.name}", *map(str, row.labels), "total"]), rows)
 
 
-def _cell(interval: Interval | None) -> Ranged | None:
-    return None if interval is None else Ranged(interval.estimate, interval.low, interval.high)
-
-
 def _coefficient(row: GraderRow, index: int) -> Ranged | None:
     found = row.leaderboard.coefficients[index] if row.leaderboard else None
     return None if found is None else Ranged(found.value, *found.ends)
@@ -654,13 +651,13 @@ def _graders(board: GraderBoard, places: int) -> Table:
 
     for name in dict.fromkeys(name for row in board.rows for name in row.statistics):
         head = programs(name)._replace(only="" if name in _SHOWN else "programs")
-        cells[head] = lambda row, name=name: _cell(row.statistics.get(name))  # type: ignore[misc]
+        cells[head] = lambda row, name=name: ranged(row.statistics.get(name))  # type: ignore[misc]
     cells["group"] = lambda row: _group(row, board)
     cells[Column("outside", only="programs")] = lambda row: row.outside
     for place, at in enumerate(first.cutoffs):
         for rate in _RATES:
             head = programs(f"{rate}>={at.truth}/{at.grader}")
-            cells[head] = lambda row, place=place, rate=rate: _cell(getattr(row.cutoffs[place], rate))  # type: ignore[misc]
+            cells[head] = lambda row, place=place, rate=rate: ranged(getattr(row.cutoffs[place], rate))  # type: ignore[misc]
     ranked = next((row.leaderboard for row in board.rows if row.leaderboard is not None), None)
     for index, one in enumerate(ranked.coefficients if ranked else ()):
         cells[programs(one.name)] = lambda row, index=index: _coefficient(row, index)  # type: ignore[misc]
@@ -686,7 +683,7 @@ def _further_tables(board: GraderBoard, places: int) -> Iterator[Table]:
     every = [(row.name, at) for row in board.rows for at in row.cutoffs]
     rows: list[list[Cell]] = [
         [name, f">= {at.truth} / >= {at.grader}", at.both, at.truth_only, at.grader_only, at.neither,
-         *(_cell(getattr(at, rate)) for rate in _RATES)]
+         *(ranged(getattr(at, rate)) for rate in _RATES)]
         for name, at in every
     ]  # fmt: skip
     if rows:

@@ -20,7 +20,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Literal
 
 import numpy as np
@@ -385,32 +385,7 @@ _MOST_DRAWS = 2000
 _LEAST_KEPT = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseFreeTau:
-    """Kendall's τ of the true means of two measures.
-
-    Attributes:
-        observed: τ-b of the means over these queries; None where a side is all tied.
-        expected: the expected τ of the true means, given the scores; None with a reason.
-        low: lower end of its interval; None likewise.
-        high: upper end.
-        level: the nominal coverage.
-        runs: how many runs.
-        queries: how many queries.
-        reason: why there is none; empty where it was not asked for.
-    """
-
-    observed: float | None
-    expected: float | None
-    low: float | None
-    high: float | None
-    level: float
-    runs: int
-    queries: int
-    reason: str = ""
-
-
-def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> NoiseFreeTau:
+def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> Interval:
     """The τ that two measures would have over ever more queries of the same kind.
 
     The noise of queries moves runs past each other, on both sides, and so lowers τ; where the noise of both sides goes
@@ -418,14 +393,14 @@ def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_
     with covariance T, and the pair of scores of a query is that, what the query does to all runs, and noise with
     covariance E. So the means of runs have the covariance B = T + E/n. E and B are drawn from their inverse Wishart
     posteriors (of the residuals of a two-way analysis of variance, and of the means), and kept where B − E/n is a
-    covariance; the true means are then drawn as normal with mean T B⁻¹ (means) and covariance T − T B⁻¹ T. `expected`
-    is the mean of τ of what is drawn, the interval its quantiles. How right it is, and where it is not, stands in
-    benchmarks/README.md.
+    covariance; the true means are then drawn as normal with mean T B⁻¹ (means) and covariance T − T B⁻¹ T. The estimate
+    is the mean of τ of what is drawn, the interval its quantiles; or a
+    reason says why there is none. How right it is, and where it is not, stands in benchmarks/README.md.
 
     Args:
         official: (queries, runs), complete.
         scores: (queries, runs), the same queries and runs.
-        draws: seed, level and rounds (at most 2,000 are drawn; 0 gives the observed value alone).
+        draws: seed, level and rounds (at most 2,000 are drawn; 0 gives nothing).
 
     Source: the random-effects model of generalizability theory for two measures (Brennan, Generalizability Theory 2001,
     chapter 9), drawn as in Gelman et al., Bayesian Data Analysis (2013), chapter 5; for one measure the question is
@@ -434,13 +409,7 @@ def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     queries, runs = x.shape
     means = np.stack([x.mean(axis=0), y.mean(axis=0)], axis=1)
-    rounded = np.round(means, 12)
-    found = float(kendall_batch(rounded[None, :, 0], rounded[None, :, 1])[0])
-    observed = None if np.isnan(found) else found
-
-    def nothing(reason: str) -> NoiseFreeTau:
-        return NoiseFreeTau(observed, None, None, None, draws.level, runs, queries, reason)
-
+    nothing = partial(Interval, None, None, None, draws.level, queries, 0)
     if queries < 2 or runs < 4:
         return nothing("needs two queries and four runs")
     if draws.rounds == 0:
@@ -466,7 +435,7 @@ def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_
     drawn += np.einsum("sab,srb->sra", spread, generator.standard_normal((len(kept), runs, 2)))
     taus = kendall_batch(drawn[:, :, 0], drawn[:, :, 1])
     low, high = np.quantile(taus, [(1.0 - draws.level) / 2.0, (1.0 + draws.level) / 2.0])
-    return NoiseFreeTau(observed, float(taus.mean()), float(low), float(high), draws.level, runs, queries)
+    return Interval(float(taus.mean()), float(low), float(high), draws.level, queries, method="quantiles")
 
 
 def _positive(covariances: FloatArray) -> FloatArray:
@@ -492,21 +461,6 @@ def _inverse_wishart(sums: FloatArray, freedom: int, size: int, generator: np.ra
     half = root @ np.linalg.inv(factor).transpose(0, 2, 1)
     result: FloatArray = half @ half.transpose(0, 2, 1)
     return result
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTau:
-    """Kendall's τ-b at query level.
-
-    Attributes:
-        interval: the value with its interval over queries.
-        queries: queries that count.
-        undefined: queries left out because all runs are tied there on a side (or a side has no scores).
-    """
-
-    interval: Interval
-    queries: int
-    undefined: int
 
 
 def _bounds(base: str, runs: int) -> tuple[float, float]:
@@ -578,11 +532,11 @@ def drawn_over_queries(x: FloatArray, table: FloatArray, base: str, draws: Draws
     return correlate(x_mean, weighted_means(ones, table)[0], base), Resample(len(table), draws).draw(values)
 
 
-def query_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> QueryTau:
+def query_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> Interval:
     """Kendall's τ-b of the runs per query, averaged over queries.
 
-    Runs without a score on either side (NaN) are left out of that query. Queries where τ is undefined take no part and
-    are counted.
+    Runs without a score on either side (NaN) are left out of that query. Queries where τ is undefined take no
+    part; `units` counts the others.
 
     Args:
         official: (queries, runs), higher is better.
@@ -600,10 +554,10 @@ def query_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS
     (interval,) = mean_intervals(defined[:, None], draws)
     if not len(defined):
         interval = replace(interval, reason="τ is undefined on every query")
-    return QueryTau(within(interval, -1.0), len(defined), len(taus) - len(defined))
+    return within(interval, -1.0)
 
 
-def pooled_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> QueryTau:
+def pooled_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> Interval:
     """Kendall's τ-b over all query/run pairs, with an interval over queries.
 
     Every bootstrap round is a quadratic form: with C_ts the concordant minus discordant pairs between the runs of
@@ -631,6 +585,5 @@ def pooled_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAW
         top, left, right = (((counts @ matrix) * counts).sum(axis=1) for matrix in (both, untied_x, untied_y))
         return ratio(top, np.sqrt(left * right))
 
-    known = int((~missing).any(axis=1).sum())
     (interval,) = Resample(queries, draws).draw(statistic).intervals("symmetric", (-1.0, 1.0))
-    return QueryTau(interval, known, queries - known)
+    return interval

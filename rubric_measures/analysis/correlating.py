@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct, to_builtins
 
 from rubric_measures.analysis.boards import score
-from rubric_measures.analysis.coefficients import Coefficient, NoiseFreeTau, QueryTau
+from rubric_measures.analysis.coefficients import Coefficient
 from rubric_measures.analysis.leaderboards import (
     DEFAULT_COEFFICIENTS,
     AnyScores,
@@ -28,7 +28,7 @@ from rubric_measures.analysis.leaderboards import (
     read_scores,
     standard_errors,
 )
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, score_table
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, ranged, score_table
 from rubric_measures.base.errors import InputError, counted, naming
 from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, declared, plain
 from rubric_measures.boards.board import Leaderboard
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 # The format of the JSON of correlations.
-CORRELATIONS = "rubric_measures correlate 3"
+CORRELATIONS = "rubric_measures correlate 4"
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 
 
@@ -161,7 +161,7 @@ class Correlations(Reported):
                     lacking.setdefault(f"undefined: {one.reason}", []).append(one.name)
                 elif one.interval is not None and one.interval.low is None:
                     lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.name)
-            if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
+            if result.noise_free is not None and result.noise_free.estimate is None and result.noise_free.reason:
                 notes[f"{result.measure}: no tau without noise: {result.noise_free.reason}"] += 1
             notes.update(f"{', '.join(names_of)} {what}" for what, names_of in lacking.items())
         said = [
@@ -388,13 +388,6 @@ def _coefficient_cells(
     }
 
 
-def _tau(found: QueryTau | NoiseFreeTau | None) -> Cell:
-    """A τ at query level, or without noise."""
-    if isinstance(found, QueryTau):
-        return Ranged(found.interval.estimate, found.interval.low, found.interval.high)
-    return None if found is None else Ranged(found.expected, found.low, found.high)
-
-
 def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients: Sequence[str], places: int) -> Table:
     found = [one for _, one in results]
     # A row is its file and what was found.
@@ -406,15 +399,15 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients:
     cells |= {"measure": lambda row: row[1].measure, "runs": lambda row: len(row[1].runs)}
     notes = []
     if any(one.noise_free is not None for one in found):
-        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: _tau(row[1].noise_free)
+        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: ranged(row[1].noise_free)
         notes.append(
             "kendall_noise_free: the tau that ever more queries would lead to; that of the means has their noise"
         )
     for place, name in enumerate(coefficients):
         cells |= _coefficient_cells(name, places, partial(lambda place, row: row[1].coefficients[place], place))
     if any(one.query_kendall is not None for one in found):
-        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: _tau(row[1].query_kendall)
-        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: _tau(row[1].pooled_kendall)
+        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: ranged(row[1].query_kendall)
+        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: ranged(row[1].pooled_kendall)
     # By simulation, see benchmarks/README.md.
     narrow = " (of 20 runs or more these may hold only 84 to 89 %)" * any(len(one.runs) >= 20 for one in found)
     if any(one.resampled and one.interval is not None for each in found for one in each.coefficients):

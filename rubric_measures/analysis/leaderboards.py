@@ -25,8 +25,6 @@ from msgspec.structs import replace
 
 from rubric_measures.analysis.coefficients import (
     Coefficient,
-    NoiseFreeTau,
-    QueryTau,
     correlate,
     correlate_over_queries,
     noise_free_tau,
@@ -110,10 +108,10 @@ class LeaderboardCorrelation:
     coefficients: tuple[Coefficient, ...]
     worst_run: str | None
     worst_drop: float | None
-    query_kendall: QueryTau | None = None
-    pooled_kendall: QueryTau | None = None
+    query_kendall: Interval | None = None
+    pooled_kendall: Interval | None = None
     notes: tuple[str, ...] = ()
-    noise_free: NoiseFreeTau | None = None
+    noise_free: Interval | None = None
 
     def value(self, name: str) -> float | None:
         """The value of one coefficient by its name; None where it is undefined or was not asked for."""

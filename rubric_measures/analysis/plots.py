@@ -366,8 +366,8 @@ def plot_scatter(
         axes.set_aspect("equal")
     taus = [f"τ of runs {_shown(correlate(x_runs, y_runs, 'kendall').value)}"]
     if by_query:
-        taus.append(f"mean of those of queries {_shown(query_tau(x, y, Draws(0)).interval.estimate)}")
-        taus.append(f"of all pairs {_shown(pooled_tau(x, y, Draws(0)).interval.estimate)}")
+        taus.append(f"mean of those of queries {_shown(query_tau(x, y, Draws(0)).estimate)}")
+        taus.append(f"of all pairs {_shown(pooled_tau(x, y, Draws(0)).estimate)}")
     over = f" over {counted(len(x), 'query')}" if by_query else ""
     few = f"; named: the {_NAMED} whose ranks differ most" if len(place) < len(known) else ""
     name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}{few}", names[1], beside)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.base.tables import Ranged
 
 
 def seeded(seed: int) -> np.random.Generator:
@@ -38,7 +39,7 @@ def seeded(seed: int) -> np.random.Generator:
 
 
 FloatArray = NDArray[np.float64]
-Method = Literal["bca", "symmetric", "t"]
+Method = Literal["bca", "symmetric", "t", "quantiles"]
 Statistic = Callable[[FloatArray], ArrayLike]
 """Weights (samples, units) -> values (samples, k) or (samples,), NaN where undefined."""
 
@@ -169,7 +170,7 @@ class Interval:
         units: how many units (queries or runs) were resampled.
         undefined: in how many rounds the statistic was undefined; these rounds are left out.
         reason: why there is no interval; empty otherwise.
-        method: `bca`, `symmetric` or `t`.
+        method: `bca`, `symmetric`, `t`, or `quantiles` of what was drawn.
     """
 
     estimate: float | None
@@ -180,6 +181,11 @@ class Interval:
     undefined: int = 0
     reason: str = ""
     method: Method = "bca"
+
+
+def ranged(one: Interval | None) -> Ranged | None:
+    """The interval as a cell of a table."""
+    return None if one is None else Ranged(one.estimate, one.low, one.high)
 
 
 def within(one: Interval, least: float, most: float = 1.0) -> Interval:

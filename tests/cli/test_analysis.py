@@ -115,7 +115,7 @@ def test_correlate_formats(boards, capsys) -> None:
         50,
     )
     (board,) = checked("correlate", out)["leaderboards"]
-    assert (status, board["query_kendall"]["queries"], board["pooled_kendall"]["queries"]) == (0, 8, 8)
+    assert (status, board["query_kendall"]["units"], board["pooled_kendall"]["units"]) == (0, 8, 8)
     both = (
         "correlate",
         scores,
