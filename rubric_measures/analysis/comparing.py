@@ -444,7 +444,8 @@ def power(
         InputError: no per-query scores, fewer than two runs or common queries, or a number that makes no design.
     """
     found = per_query_scores(scores, measures)
-    return Designs([design(values, measure, tests=tests) for measure, values in found.items()], tests)
+    with naming(*map(name_of_scores, scores)):
+        return Designs([design(values, measure, tests=tests) for measure, values in found.items()], tests)
 
 
 def _with_letters(mean: Cell, mark: str, places: int) -> Cell:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, load_board, refuse, score
 from rubric_measures.analysis.facts import FLIPPED, FactDiff, QueryEvidence, Side, diff_facts, evidence
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, tell
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, escaped, tell
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.boards.kept import read_gates
 from rubric_measures.corpora.answers import (
@@ -588,7 +588,9 @@ def paired_runs(before: Iterable[str], after: Iterable[str], run: str | None) ->
         text = f"no run of {', '.join(new)} is also one of {', '.join(old)}; give runs the same names, or name one run"
         raise InputError(text, settings=("against", "run"))
     left = [one for one in new if one not in pairs], [one for one in old if one not in pairs.values()]
-    names = [f"{', '.join(names)} ({when})" for names, when in zip(left, ("new", "before"), strict=True) if names]
+    names = [
+        f"{escaped(', '.join(names))} ({when})" for names, when in zip(left, ("new", "before"), strict=True) if names
+    ]
     return pairs, [f"not compared: {'; '.join(names)}"] if names else []
 
 

@@ -154,7 +154,8 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float]) -> int:
 def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None, held: Anchored) -> dict[_Key, float]:
     found, counts = dict[_Key, float](), held.counts
     for group in load_graded(path):
-        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+        where = group.at(os.fspath(path))
+        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
         for passage in group.passages:
             theirs = grades_by_assessors(passage, None, items)
             for item_id, grade in theirs.anchors(counts).items():

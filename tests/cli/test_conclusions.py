@@ -69,7 +69,7 @@ def test_power(boards, capsys) -> None:
     for arguments, said in (
         (("--smallest", 0), "above 0, not 0 (--smallest)"),
         (("--smallest", 0.05, "--level", 1), "(--level)"),
-        (("-m", "covr"), "unknown measure"),
+        (("-m", "covr"), f"(columns of {boards})"),
     ):
         status, out, err = call(capsys, "power", boards, *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err

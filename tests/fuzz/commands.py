@@ -100,6 +100,19 @@ def _conversions() -> list[str]:
 
 
 _OTHERS = f"""
+answers {{table.csv}} --model lexical --folder out/a --against {{table2.csv}} --format markdown
+answers {{table.json}} --model lexical --folder out/a --bank {{evaluated/bank.csv}} --contexts
+answers {{table2.csv}} --model lexical --folder out/a --against {{evaluated/}}
+answers {{table.json}} --model lexical --folder out/a -m SupportPrecision
+calibrate {{exported/graded.jsonl.gz}} --bank {{exported/bank.jsonl}} {_QUICK}
+calibrate {{drawn.jsonl}} --anchors {{exported/graded.jsonl.gz}} --bank {{questions.jsonl}} {_QUICK}
+power {{board.json}} --smallest 0.1
+power {{board-ir_measures.txt}} --smallest 0.1 -m RubricCover(rel=4)@5 --format json
+check {{bundle/}}
+check {{compared.json}} {{one.json}}
+leaderboard {{graded.jsonl}} {_RUNS} --qrels {{qrels.txt}} -m RubricCover(rel=4)@5 nDCG@5 --report out/r.html
+grade {{passages.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --for RubricCover(rel=4)@5 \
+ --runs {{bm25.run}} {{tfidf.run}}
 evaluate {{graded.jsonl}} {{bm25.run}} RubricCover(rel=4)@5 RubricQrels(measure="nDCG@5")
 evaluate {{graded.jsonl.gz}} {{bm25.run.gz}} RubricCover(rel=4)@5 -q
 evaluate {{items.qrels}} {{bm25.run}} RubricCover(rel=4)@5 -q

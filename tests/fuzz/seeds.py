@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -197,6 +199,16 @@ def make_seeds(folder: Path) -> None:
         "prices.json", json.dumps({"lexical": {"input": 2.5, "output": 10}, "*": {"input": 1, "output": 1}}, indent=1)
     )
 
+    table = "".join((EXAMPLE / "answers.csv").read_text(encoding="utf-8").splitlines(keepends=True)[:7])
+    write("table.csv", table)
+    write("table2.csv", table.replace("chlorophyll", "a pigment"))
+    cited = [
+        {**row, "answer": f"{row['answer']} [1]", "contexts": [row["reference"], "no"]}
+        for row in csv.DictReader(io.StringIO(table))
+    ]
+    write("table.json", json.dumps(cited, indent=1))
+    _call("answers", "table.csv", "--model", "lexical", "--folder", "evaluated")
+
     runs = ["bm25.run", "fusion.run", "tfidf.run"]
     _call("pool", *runs, "-c", "collection", "-k", str(DEPTH), "-o", "passages.jsonl")
     _call("grade", "passages.jsonl", "--bank", "questions.jsonl", "--model", "lexical", "-o", "graded.jsonl",
@@ -220,6 +232,8 @@ def make_seeds(folder: Path) -> None:
     _call("convert", "board.json", "--from", "leaderboard", "--to", "leaderboard:ir_measures",
           "-o", "board-ir_measures.txt")  # fmt: skip
     _call("leaderboard", "graded.jsonl", *runs, "-m", measures[0], "--format", "json", "--output", "one.json")
+    _call("check", "one.json", "graded.jsonl", *runs, "--pack", "bundle")
+    _call("compare", "one.json", "--rounds", "50", "--format", "json", "-o", "compared.json")
     rows = [line.split() for line in (folder / "board-ir_measures.txt").read_text(encoding="utf-8").splitlines()]
     names = ("run_id", "topic_id", "measure", "value")
     write("board-jsonl.jsonl", _lines([{**dict(zip(names, row, strict=True)), "value": float(row[3])} for row in rows]))
