@@ -16,7 +16,6 @@ from rubric_measures.formats.answers import (
     Answer,
     CitedReport,
     answer_of_report,
-    grades_of_reports,
     say_contradictions,
 )
 from rubric_measures.formats.base import PathName
@@ -240,10 +239,10 @@ def _reports_to_answers(found: Sequence[CitedReport], _: Options) -> list[Answer
 
 def _reports_to_item_qrels(found: Sequence[CitedReport], _: Options) -> list[Qrel]:
     """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
-    grades = list(grades_of_reports(found))
-    rows = [Qrel(one[0], one[1], one.relevance, one.iteration) for one in grades if one.relevance is not None]
-    warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
-    return rows
+    rows = [(one.query_id, one.run_name, said.grade, item) for one in found for item, said in one.item_grades().items()]
+    graded = [Qrel(query_id, run_id, grade, item) for query_id, run_id, grade, item in rows if grade is not None]
+    warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(rows) - len(graded))
+    return graded
 
 
 BRIDGES: Mapping[tuple[str, str], Bridge] = {

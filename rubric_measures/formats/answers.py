@@ -21,7 +21,7 @@ from importlib import resources
 from operator import itemgetter
 from pathlib import PurePath
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -35,17 +35,9 @@ from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_
 from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, lacks, same, spec, table
 from rubric_measures.formats.tables import Rows, rows_of
 from rubric_measures.records.models import JsonRecord
-from rubric_measures.types.entities import Grade
 
-# The field of a report that keeps the answer as it was written.
-ORIGINAL = "biogen_2024"
 _BRACKET = re.compile(r"\s*\[\s*((?:PMID:?\s*)?\d+(?:\s*[,;]\s*(?:PMID:?\s*)?\d+)*)\s*\]")
 _ID = re.compile(r"\d+")
-
-
-def is_submission(content: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a JSON value is such a run."""
-    return isinstance(content, Mapping) and isinstance(content.get("results"), list) and "run_name" in content
 
 
 def _cited_sentences(text: str) -> tuple[list[tuple[str, list[str]]], int]:
@@ -70,32 +62,34 @@ def _cited_sentences(text: str) -> tuple[list[tuple[str, list[str]]], int]:
     return sentences, lost
 
 
-def reports_of_submission(content: Mapping[str, Any], name: str, line: int = 0) -> Iterator[dict[str, Any]]:
-    """The answers of a run as reports: sentences with ids, and the answer as it was.
-
-    Args:
-        content: the object; see `is_submission`.
-        name: its file, for errors.
-        line: where in the file it begins.
+def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
+    """The reports of a file, one by one; a run of BioGen 2024 is one object, whose answers are made reports.
 
     Raises:
-        FormatError: a result is no {topic_id, answer, references}.
+        FormatError: a result of such a run is no {topic_id, answer, references}.
     """
-    of_run = {key: value for key, value in content.items() if key not in ("results", "run_name")}
-    every = 0
-    for place, result in enumerate(content["results"]):
-        if not isinstance(result, Mapping) or not isinstance(result.get("answer"), str):
-            problem = "expected {topic_id, answer, references}, the answer being a text"
-            raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
-        sentences, lost = _cited_sentences(result["answer"])
-        every += lost
-        yield {
-            "metadata": {**of_run, "run_id": content["run_name"], "topic_id": result.get("topic_id")},
-            "answer": [{"text": said, "citations": ids} for said, ids in sentences],
-            "references": result.get("references"),
-            ORIGINAL: {key: value for key, value in result.items() if key not in ("topic_id", "references")},
-        }
-    warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, every)
+    for line, data in json_texts(name):
+        run = parse_json(data, path=name, line=line) if b'"results"' in data else None
+        if not isinstance(run, dict) or "run_name" not in run or not isinstance(run.get("results"), list):
+            yield line, data
+            continue
+        of_run = {key: value for key, value in run.items() if key not in ("results", "run_name")}
+        every = 0
+        for place, result in enumerate(run["results"]):
+            if not isinstance(result, dict) or not isinstance(result.get("answer"), str):
+                problem = "expected {topic_id, answer, references}, the answer being a text"
+                raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
+            sentences, lost = _cited_sentences(result["answer"])
+            every += lost
+            report = {
+                "metadata": {**of_run, "run_id": run["run_name"], "topic_id": result.get("topic_id")},
+                "answer": [{"text": said, "citations": ids} for said, ids in sentences],
+                "references": result.get("references"),
+                # The answer as it was written.
+                "biogen_2024": {key: value for key, value in result.items() if key not in ("topic_id", "references")},
+            }
+            yield line, msgspec.json.encode(report)
+        warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, every)
 
 
 def answer_doc_id(text: str) -> str:
@@ -281,16 +275,6 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
-def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
-    """The reports of a file, one by one, unread where nothing but a look at them is needed."""
-    for line, data in json_texts(name):
-        content = parse_json(data, path=name, line=line) if b'"results"' in data else None
-        if is_submission(content):
-            yield from ((line, msgspec.json.encode(one)) for one in reports_of_submission(content, name, line))
-        else:
-            yield line, data
-
-
 REPORT_LINES = RecordLines(
     **table("reports"), type=CitedReport, texts=report_texts,
 )  # fmt: skip
@@ -316,10 +300,9 @@ def say_contradictions(reports: Iterable[CitedReport]) -> None:
 
 
 def _document_text(said: Any) -> str:
-    if not isinstance(said, Mapping):
-        return said if isinstance(said, str) else ""
-    text = next((said[name] for name in ("text", "segment") if isinstance(said.get(name), str)), "")
-    title = said.get("title")
+    text, title = _of_document(said), said.get("title") if isinstance(said, Mapping) else None
+    if not isinstance(text, str):
+        return ""
     return f"{title}: {text}" if text and isinstance(title, str) and title.strip() else text
 
 
@@ -328,21 +311,6 @@ def answer_of_report(report: CitedReport, keep_lost: bool = False) -> Answer:
     sentences = tuple(sentence.text for sentence in report.sentences)
     citations = tuple(tuple(report.cited(sentence, keep_lost)) for sentence in report.sentences)
     return Answer(report.query_id, report.run_name, report.text, sentences, citations, report.document_texts)
-
-
-def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
-    """The grades of `evaldata.nugget_grades`: one row a (topic, run, item); the document is called after the run.
-
-    An entry without a grade is a grade that failed.
-
-    Raises:
-        InputError: a report's nugget_grades have another form.
-    """
-    for report in reports:
-        for item_id, entry in report.item_grades().items():
-            note = "" if entry.grade is not None else "no grade in evaldata.nugget_grades"
-            ids = report.query_id, report.run_name, entry.grade, item_id
-            yield Grade(*ids, "failed" if note else "graded", entry.reasoning or "", note=note)
 
 
 REPORTS = REPORT_LINES.format._replace(read=read_reports)
@@ -517,7 +485,7 @@ def _texts_of(value: Any) -> list[str]:
 def _of_document(value: Any) -> Any:
     """The text of a document that stands as an object; anything else as it is."""
     if isinstance(value, dict):
-        return next((value[name] for name in ("text", "page_content", "content") if name in value), value)
+        return next((value[one] for one in ("text", "segment", "page_content", "content") if one in value), value)
     return value
 
 

@@ -27,7 +27,7 @@ from msgspec.structs import asdict
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.base import Head, PathName, cells_of, given, head_of
+from rubric_measures.formats.base import Head, PathName, cells_of, given, head_of, plain_name
 from rubric_measures.formats.specs import (
     DOC_IDS,
     Inside,
@@ -42,7 +42,6 @@ from rubric_measures.formats.specs import (
     texts,
     words,
 )
-from rubric_measures.formats.tables import plain_name
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content, make_item_id
 
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"

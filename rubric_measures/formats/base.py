@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
@@ -167,3 +168,11 @@ def _split(line: str, delimiter: str) -> list[str]:
     with contextlib.suppress(csv.Error):
         return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
     return []
+
+
+# A line of a damaged file may have a hundred thousand cells, and all formats look at it.
+@lru_cache(maxsize=1024)
+def plain_name(column: str) -> str:
+    """`Actual Output`, `actualOutput` and `response.output` as `actual_output` and `response_output`."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
+    return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")

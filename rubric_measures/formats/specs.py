@@ -26,8 +26,18 @@ from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector, toml_tables
 from rubric_measures.base.json_text import check_utf8, decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
-from rubric_measures.formats.base import Format, Head, Kind, PathName, cells_of, given, is_number, say_left_out
-from rubric_measures.formats.tables import PARQUET, Cells, parquet_columns, plain_name, rows_of, unwrapped
+from rubric_measures.formats.base import (
+    Format,
+    Head,
+    Kind,
+    PathName,
+    cells_of,
+    given,
+    is_number,
+    plain_name,
+    say_left_out,
+)
+from rubric_measures.formats.tables import PARQUET, Cells, parquet_columns, rows_of, unwrapped
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.scales import LARGEST_SCORE
 

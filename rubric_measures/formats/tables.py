@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -282,11 +281,3 @@ def _cells(source: PathName, name: str, delimiter: str, quoting: Any) -> Iterato
     if is_windows:
         warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
     note_unfinished(last, name)
-
-
-# A line of a damaged file may have a hundred thousand cells, and all formats look at it.
-@lru_cache(maxsize=1024)
-def plain_name(column: str) -> str:
-    """`Actual Output`, `actualOutput` and `response.output` as `actual_output` and `response_output`."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
-    return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")

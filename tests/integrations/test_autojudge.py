@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from rubric_measures.base.errors import InputError, MeasureError, MissingExtraError, UnknownNameError
-from rubric_measures.formats.answers import answer_doc_id, grades_of_reports, read_reports
+from rubric_measures.formats.answers import answer_doc_id, read_reports
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.integrations.autojudge import JudgeSettings, RubricJudge
@@ -119,7 +119,8 @@ def test_a_whole_workflow(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("bees", answer_doc_id(FULL), 5) in qrels
     assert ("rain", answer_doc_id(""), 0) in qrels
     assert len(qrels) == 4
-    grades = {grade[:2] for grade in grades_of_reports(read_reports(out["responses.jsonl"])) if grade.relevance == 5}
+    reports = read_reports(out["responses.jsonl"])
+    grades = {(one.query_id, one.run_name) for one in reports for said in one.item_grades().values() if said.grade == 5}
     assert ("bees", "alpha") in grades and ("bees", "gamma") in grades and ("rain", "alpha") not in grades
     assert {group.query_id for group in load_graded(out["graded.jsonl.gz"])} == {"bees", "rain"}
 
