@@ -153,12 +153,13 @@ def check_readable_twice(name: str) -> None:
         raise InputError(f"{name}: is no regular file, so it cannot be read twice; save it, or give it as -")
 
 
+_RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input", ".csv", ".json", ".jsonl", ".parquet"}
+
+
 def run_of_file(name: str) -> str:
-    """The run that a file is named after, as nuggetizer's are; empty of standard input."""
-    if name == "-":
-        return ""
-    stem = Path(name).name.removesuffix(".gz")
-    return stem.removesuffix(".jsonl").removesuffix(".json")
+    """The run that a file is named after: its name without the usual endings; empty of standard input."""
+    path = Path(name.removesuffix(".gz"))
+    return "" if name == "-" else "_".join((path.stem if path.suffix in _RUN_SUFFIXES else path.name).split())
 
 
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:

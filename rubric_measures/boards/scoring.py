@@ -397,7 +397,6 @@ def score_run_files(
     paths: Sequence[str],
     *,
     overall: bool = True,
-    workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
     said: list[str] | None = None,
 ) -> list[Leaderboard]:
@@ -407,7 +406,6 @@ def score_run_files(
         asked: grades and the measures over them, as for `score_runs`: a leaderboard each. The files are read once.
         paths: the files.
         overall: as for `score_runs`.
-        workers: threads that read; None takes one for each core where that pays.
         watch: wraps the iteration over the files (a progress bar).
         said: takes the lines that are logged of the files.
 
@@ -442,7 +440,7 @@ def score_run_files(
             found.append(RankedRows(rows, len(ranked.scores), digest, ids, heads, is_tied))
         return found
 
-    read = list(map_runs(paths, take, workers, watch, said, indexes))
+    read = list(map_runs(paths, take, watch, said, indexes))
     names = [tag for tag, _ in read]
     if len(set(names)) < len(names):
         names = distinct_run_names(names, paths, said)

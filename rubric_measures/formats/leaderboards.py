@@ -24,13 +24,14 @@ from rubric_measures.base.files import (
     paused_collector,
     peek_head,
     read_text,
+    run_of_file,
 )
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
 from rubric_measures.formats.base import OVERALL, Form, Format, Head, cells_of, is_number, say_left_out
 from rubric_measures.formats.specs import RUN_IDS, figure, table, unique
 from rubric_measures.formats.tables import PARQUET, Cells, row_of, rows_of
-from rubric_measures.formats.trec import IdCleaner, columns_of, run_name_of
+from rubric_measures.formats.trec import IdCleaner, columns_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
 
 # What a line that holds the aggregate over the queries has in the place of a query.
@@ -291,7 +292,7 @@ def _rows_of_lines(text: str, name: str, form: Form | None, queries: Collection[
     if said := _long_header(rows[0][1]):
         form, rows = said, rows[1:]
     form = form or _form_of_columns([row for _, row in rows], name, queries)
-    run, measure = next(iter(named), run_name_of(name)), _of_pairs([row[-1] for _, row in rows])
+    run, measure = next(iter(named), run_of_file(name) or "run"), _of_pairs([row[-1] for _, row in rows])
     alone = {"run": run, "topic": ALL, "measure": measure}
     return [(line, {**alone, **row_of(COLUMNS[form], row, f"form {form}", name, line)}) for line, row in rows]
 
@@ -305,7 +306,7 @@ def _of_pairs(values: Collection[Any]) -> str:
 
 def _numbers(rows: Sequence[tuple[int, Cells]], name: str, is_json: bool) -> Iterator[_Raw]:
     """The numbers of rows with names. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
-    alone = {"run": run_name_of(name), "topic": ALL}
+    alone = {"run": run_of_file(name) or "run", "topic": ALL}
     empty = 0
     for line, row in rows:
         if not row:

@@ -38,6 +38,7 @@ from rubric_measures.base.files import (
     open_binary,
     path_name,
     paused_collector,
+    run_of_file,
 )
 from rubric_measures.base.plugins import say_once
 from rubric_measures.formats.base import Format, Head, PathName, is_number
@@ -100,7 +101,6 @@ _CHECKED_SPACE = re.compile("[ \t\v\f\r]+")
 # What no program writes; and the longest id, in letters.
 _DAMAGED, _LONGEST = re.compile("[\0-\x08\x0e-\x1f]"), 1024
 _DIGITS = 18
-_RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input", ".csv", ".jsonl", ".parquet"}
 
 
 def checked_run(text: str, name: str) -> tuple[bytes, int]:
@@ -209,15 +209,6 @@ def relevance_of(token: str) -> float:
         return as_number(float(token))
 
 
-def run_name_of(name: str) -> str:
-    """The run's name where no tag says it: the file's, without the usual endings."""
-    path = Path(name)
-    if path.suffix == ".gz":
-        path = path.with_suffix("")
-    stem = path.stem if path.suffix in _RUN_SUFFIXES else path.name
-    return "_".join(stem.split()) or "run"
-
-
 def _wrong_columns(found: int, expected: str) -> str:
     wanted, why = len(expected.split()), "ids cannot hold spaces, and lines end in line feeds"
     if {found, wanted} == {4, 6}:
@@ -318,7 +309,6 @@ def read_run(path: str | os.PathLike[str], said: list[str] | None = None) -> Run
 def map_runs(
     paths: Sequence[str],
     take: Callable[[str, Ranked], T],
-    workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
     said: list[str] | None = None,
     indexes: Sequence[DocRows] = (),
@@ -331,7 +321,6 @@ def map_runs(
         paths: the files.
         take: a function without side effects: it is called in several threads, and may be called again for a query when
             a later line makes the file be read anew.
-        workers: the number of threads; None takes the cores that this process may use, up to eight.
         watch: wraps the iteration over the files (a progress bar).
         said: takes the lines that are logged.
         indexes: see `columns.rankings`.
@@ -342,13 +331,11 @@ def map_runs(
     Raises:
         FormatError: as `read_run`.
     """
-    if workers is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-        workers = min(cores, _MOST_WORKERS)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     read = partial(_read_rankings, take=take, indexes=indexes)
     # Nobody can interrupt a thread that waits for a pipe.
-    several = workers > 1 and len(paths) > 1 and all(map(os.path.isfile, paths))
-    reads = _in_threads(read, paths, workers) if several else map(read, paths)
+    several = cores > 1 and len(paths) > 1 and all(map(os.path.isfile, paths))
+    reads = _in_threads(read, paths, min(cores, _MOST_WORKERS)) if several else map(read, paths)
     said = [] if said is None else said
     for _, (run_id, taken, _, say) in zip(watch(paths), reads, strict=True):
         said += say()
@@ -369,7 +356,7 @@ def _read_rankings(
     name = path_name(path)
 
     tags, taken, end = _read(path, partial(regular_rankings, take=take, indexes=indexes), checked_run)
-    run_id, notes = next(iter(tags)) if len(tags) == 1 else run_name_of(name), []
+    run_id, notes = next(iter(tags)) if len(tags) == 1 else run_of_file(name) or "run", []
     if len(tags) != 1:
         why = f"has {len(tags)} different tags" if tags else "has no tag column"
         notes.append(f"{name}: {why}; the run is called {run_id}")
@@ -459,7 +446,7 @@ def distinct_run_names(
         InputError: two runs still have one name.
     """
     shared = {tag for tag, count in Counter(tags).items() if count > 1}
-    names = [run_name_of(os.fspath(path)) if tag in shared else tag for tag, path in zip(tags, paths, strict=True)]
+    names = [run_of_file(os.fspath(path)) if tag in shared else tag for tag, path in zip(tags, paths, strict=True)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"two runs are called {twice[0]!r}, by tag and by file; rename one")
