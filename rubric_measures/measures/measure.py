@@ -917,8 +917,8 @@ def parse_measures(measures: Measures) -> list[Measure]:
                 raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
             except (ValueError, AssertionError) as error:
                 _refuse_other_spelling(str(text))
-                if isinstance(error.__context__, SyntaxError):
-                    text = f"{text}: is no measure; one is written without blanks"
+                if "problem parsing" in str(error):
+                    text = f"{text}: is no measure; one is written NAME(key=value)@k without blanks"
                     raise MeasureNameError(f"{text}, as RubricCover(rel=4)@20 or RubricCover@20") from None
                 raise MeasureNameError(f"{text}: {error}") from None
             found[measure] = None

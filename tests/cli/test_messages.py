@@ -34,8 +34,10 @@ MIXED_UP = {
     "grade queries.tsv --bank questions.jsonl --model lexical -o g.jsonl": 'queries.tsv:1: expected ["query id", '
     "[passage, …]], as `pool` writes it",
     "leaderboard graded.jsonl.gz runs --bank questions.jsonl": "runs: is a folder; name its files: runs/*.run",
-    "evaluate graded.jsonl.gz bm25.run RubricCover @20": "@20: is no measure; one is written without blanks, as "
-    "RubricCover(rel=4)@20 or RubricCover@20",
+    "evaluate graded.jsonl.gz bm25.run RubricCover @20": "@20: is no measure; one is written "
+    "NAME(key=value)@k without blanks, as RubricCover(rel=4)@20 or RubricCover@20",
+    "evaluate graded.jsonl.gz bm25.run RubricCover(4)@20": "RubricCover(4)@20: is no measure; one is written",
+    "evaluate graded.jsonl.gz bm25.run nDCG@10@5": "nDCG@10@5: is no measure; one is written",
     "evaluate graded.jsonl.gz bm25.run RubricCover(rel=)@20": "RubricCover(rel=)@20: is no measure; one is written",
     "check bm25.run": "bm25.run: is checked as `check BOARD.json GRADED RUN…`, a run as `check RUN… --track TRACK` or "
     "`check GRADED RUN… --pool-depth K`",
