@@ -450,8 +450,9 @@ def build_query(
         items = [RubricItem(one, query_id, "") for one in sorted({*item_ids, *(item_id for _, item_id in lost)})]
     items = tuple(items)
     column = {item.item_id: place for place, item in enumerate(items)}
-    left_out = Counter(item_id for item_id in (*item_ids, *(one for _, one in lost)) if item_id not in column)
-    if left_out:
+    graded, left_out = (*item_ids, *(one for _, one in lost)), Counter[str]()
+    if not column.keys() >= set(graded):
+        left_out.update(item_id for item_id in graded if item_id not in column)
         lost = [pair for pair in lost if pair[1] in column]
         kept = [place for place, item_id in enumerate(item_ids) if item_id in column]
         doc_ids, item_ids, given = ([of[place] for place in kept] for of in (doc_ids, item_ids, given))

@@ -102,8 +102,10 @@ def _declared_items(query_id: str, columns: _Columns) -> Sequence[RubricItem]:
     Raises:
         InputError: an importance is neither vital nor okay, or a weight is no finite number.
     """
-    first = dict(reversed([*zip(columns.item_ids, range(len(columns.item_ids)), strict=True)]))
     given: Any = ("importance", columns.importances, str), ("weight", columns.weights, float)
+    first = dict.fromkeys(columns.item_ids, 0)
+    if columns.importances or columns.weights:
+        first = dict(reversed([*zip(columns.item_ids, range(len(columns.item_ids)), strict=True)]))
     items = []
     for item_id, place in sorted(first.items()):
         said = {name: kind(of[place]) for name, of, kind in given if of and str(of[place]) not in _NOTHING}
@@ -194,9 +196,9 @@ _VALID = frozenset({None, "graded", "truncated"})
 def _valid(rows: _Columns) -> tuple[Rows, list[tuple[str, str]]]:
     """The grades that rows give, and the pairs whose grade failed."""
     pairs, statuses = (rows.doc_ids, rows.item_ids), rows.statuses or itertools.repeat(None)
-    failed = [one is None or status not in _VALID for one, status in zip(rows.relevances, statuses, strict=False)]
-    if not any(failed):
+    if rows.statuses is None and None not in rows.relevances:
         return (*pairs, rows.relevances), []
+    failed = [one is None or status not in _VALID for one, status in zip(rows.relevances, statuses, strict=False)]
     valid = [not one for one in failed]
     kept: Any = [list(itertools.compress(of, valid)) for of in (*pairs, rows.relevances)]
     return tuple(kept), list(itertools.compress(zip(*pairs, strict=True), failed))
