@@ -291,8 +291,6 @@ class Scoring:
         notes = [*self._looked.notes(measures), *map(Note, rank_texts(ranks) if ranks else ())]
         notes += without_items(self._without_items) if self._without_items else ()
         notes += [Note(DROPPED % dropped)] if dropped else []
-        text = "is 0 for every run, as no grade is high enough to count: is the scale right, and the grade that covers?"
-        notes += [Note(f"{name} {text}") for name, one in best.items() if "rel=" in name and not one.mean]
         if hidden:
             text = (
                 f"the best possible score is not known by {' '.join(hidden)}: the measure says none, or a "

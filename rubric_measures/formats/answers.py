@@ -443,7 +443,7 @@ class AnswerTable:
         name: the file, or what stands for it.
         rows: the answers.
         columns: role -> column.
-        unused: the columns that nothing was read from.
+        unused: the columns that nothing was read from, but one without a name, as the index of pandas.
     """
 
     name: str
@@ -479,7 +479,8 @@ def _texts_of(value: Any) -> list[str]:
             with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 value = read(value)
     texts = map(_of_document, value if isinstance(value, list) else [value])
-    return [said for one in texts if one is not None and (said := str(one).strip())]
+    # What programs write of None and of NaN, and people of nothing, is no text.
+    return [said for one in texts if (said := str(one).strip()).casefold() not in {"", "none", "null", "nan", "n/a"}]
 
 
 def _of_document(value: Any) -> Any:
@@ -548,7 +549,7 @@ def read_answer_table(
         for row in form.rows(Rows(name, None, filled))
     ]  # fmt: skip
     used = {role: chosen[role][0] for role in ROLES if chosen[role]}
-    return AnswerTable(name, tuple(made), used, tuple(one for one in present if one not in used.values()))
+    return AnswerTable(name, tuple(made), used, tuple(one for one in present if one and one not in used.values()))
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def _checked(
             if _DAMAGED.search(line):
                 raise FormatError("holds a NUL or another control character; the file is damaged")
             if len(row) not in ({columns} if columns else {least, len(expected.split())}):
-                raise FormatError(_wrong_columns(len(row), " ".join(expected.split()[: columns or None])))
+                raise FormatError(_wrong_columns(row, " ".join(expected.split()[: columns or None])))
             columns = len(row)
             is_new = counts(number, row)
             if len(max(row, key=len)) > _LONGEST:
@@ -209,8 +209,10 @@ def relevance_of(token: str) -> float:
         return as_number(float(token))
 
 
-def _wrong_columns(found: int, expected: str) -> str:
-    wanted, why = len(expected.split()), "ids cannot hold spaces, and lines end in line feeds"
+def _wrong_columns(row: Sequence[str], expected: str) -> str:
+    found, wanted, why = len(row), len(expected.split()), "ids cannot hold spaces, and lines end in line feeds"
+    if row[0].startswith(("{", "[")):
+        why = "it is JSON; grades there are called query_id, doc_id, grade; answers are pooled and graded first"
     if {found, wanted} == {4, 6}:
         why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
     return f"has {counted(found, 'column')}; expected {wanted}: {expected} ({why})"

@@ -185,7 +185,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         self.is_shared = self.path != ":memory:" and not read_only  # whether other processes may write to it
         self._lease_seconds = lease_seconds
         self._lock = threading.RLock()
-        if read_only and not Path(self.path).is_file():
+        if read_only and not (Path(self.path).is_file() and Path(self.path).stat().st_size):
             raise InputError(f"{self.path}: there is no such cache")
         with self._using(), contextlib.ExitStack() as stack:
             place = Path(self.path).resolve()

@@ -242,7 +242,7 @@ def load_material(
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
     is_draft = wanted == Grader() and not grade_sets(groups)
     if not selector.found and not is_draft:
-        raise selector.nothing_found(" in items of the bank")
+        raise selector.nothing_found(" of items in the bank")
     found = next(iter(selector.found), None)
     scale = known_scale(selector.scale) if found else SELF_RATING
     if scale.lowest < HELD[0] or scale.highest > HELD[1]:

@@ -108,6 +108,10 @@ def test_questions_alone_make_a_bank_of_questions(tmp_path: Path) -> None:
     for source, said in ((None, "no reference answer"), ("questions", "asks no questions")):
         with pytest.raises(InputError, match=said):
             rubric_measures.evaluate_answers(ROWS, model="lexical", bank_from=source)  # type: ignore[arg-type]
+    # What Python writes into a table where there is nothing is no fact.
+    written = [{**row, "reference": str(None)} for row in ROWS]
+    with pytest.raises(InputError, match="no reference answer"):
+        rubric_measures.evaluate_answers(written, model="lexical")
 
 
 class Counting:

@@ -29,6 +29,10 @@ MIXED_UP = {
     "pool bm25.run --collection queries.tsv -o p.jsonl": "20 of 20 pooled documents (such as d0101) are not in the "
     "collection; name that of the runs, or skip them (--collection, --missing)",
     "power board.tsv --smallest 5": "V: scores from 0 to 1 cannot differ by 5; write 0.05 for 5 % (--smallest)",
+    "leaderboard qrels.txt said.jsonl -m nDCG@10": "said.jsonl:1: has 7 columns; expected 6: query_id Q0 doc_id rank "
+    "score tag (it is JSON; grades there are called query_id, doc_id, grade; answers are pooled and graded first)",
+    "evaluate said.jsonl bm25.run nDCG@10": "relevance (it is JSON; grades there are called query_id, doc_id, grade; ",
+    "cache size empty.sqlite": "empty.sqlite: there is no such cache",
     "compare graded.jsonl": "holds a JSON list, as graded records do; score these, and give the board",
     "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",
     "grade queries.tsv --bank questions.jsonl --model lexical -o g.jsonl": 'queries.tsv:1: expected ["query id", '
@@ -62,6 +66,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "items.csv").write_text("query_id,doc_id,item_id,grade\nq01,d0101,tone,4\n", encoding="utf-8")
     scores = ("a\tq1\t0.5", "a\tq2\t1", "b\tq1\t0", "b\tq2\t0.25")
     (made / "board.tsv").write_text("\n".join(["run_id\tquery_id\tV", *scores, ""]), encoding="utf-8")
+    (made / "said.jsonl").write_text('{"qid": "q01", "docid": "d0101", "grades": {"tone": 4}}\n', encoding="utf-8")
+    (made / "empty.sqlite").touch()
     return made
 
 

@@ -97,8 +97,6 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
     assert "judge.csv: several grade sets are left, choose one of: model=claude; model=gpt-4o (--grader" in said
     assert main([*asked, "--grader", "model=gpt-4o,scale=0-5:4"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("a\t0.5000")
-    assert main([*asked, "--grader", "model=gpt-4o,scale=0-9:8"]) == 0
-    assert "RubricCover(rel=8)@1 is 0 for every run, as no grade is high enough" in capsys.readouterr().err
     grades = rubric_measures.load(table, grader="model=gpt-4o,scale=0-5:4").queries["q1"]
     assert [item.item_id for item in grades.items] == ["answers the question", "names a source"]
     assert grades.failed is not None and int(grades.failed.sum()) == 1
