@@ -286,15 +286,15 @@ def score(
     asked = parse_measures(default_measures(known, compat) if measures is None else measures)
     ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
     program = None if compat is None else _PROGRAMS.get(compat)
-    is_workbench, in_records = compat == "workbench", "scores as of the workbench are of the rankings inside "
+    is_workbench, in_records = compat == "workbench", "scores as of the workbench use the rankings inside "
     is_of_answers = isinstance(known, AnswerGrades)
     refuse(
         (length and runs is not None, "lengths are those of the answers beside the grades; leave the runs out",
          ("length",)),
         (program and (runs is not None or getattr(known, "kind", "") != program.removeprefix("its ")),
-         f"scores as of {compat} are of a file of {program}, without runs", ("compat",)),
+         f"scores as of {compat} need a file of {program}, and no runs", ("compat",)),
         (program and (length or getattr(known, "bank", None)),
-         f"{compat} knows neither a bank nor lengths; leave them out", ("bank", "length")),
+         f"{compat} takes neither a bank nor lengths; leave them out", ("bank", "length")),
         (is_workbench and runs is not None, f"{in_records}the records; leave the runs out", ("compat",)),
         (is_workbench and is_of_answers, f"{in_records}graded records; these are graded answers", ("compat",)),
         (compat and known.on_failed_given is not None,
@@ -528,7 +528,7 @@ def argue(
     keep_inputs(scores, judgments, bank)
     known = bank_of(bank)
     if known is None:
-        raise InputError("coverage is of the nuggets of a bank; name it", settings=("bank",))
+        raise InputError("coverage needs the nuggets of a bank; name it", settings=("bank",))
     if is_file(judgments):
         with file_path(judgments) as path:
             reports = ARGUE.read(path)

@@ -199,7 +199,7 @@ def calibrated_runs(
     """
     answers = [one for one in answers if one.grades]
     if not answers:
-        raise InputError("there is no answer with grades to calibrate")
+        raise InputError("no answer has grades to calibrate")
     _refuse_outside(anchors, answers, rel)
     runs = sorted({one.run_id for one in answers})
     queries = sorted({one.query_id for one in anchors} | {one.query_id for one in answers})

@@ -416,7 +416,7 @@ class Designs(Reported):
             warn("%s: %d queries that some run lacks left out", one.measure, one.left_out)
             warn("%s: left out, as they have no score: %s", one.measure, ", ".join(one.unscored) or 0)
             if one.one_pair is None:
-                text = "%s: how many queries find such a difference is not known: ten or more tell it, up to a million"
+                text = "%s: ten queries or more tell how many find such a difference, up to a million"
                 warn(text + "; %d queries here", one.measure, one.components.query_count)
 
 

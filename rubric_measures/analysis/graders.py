@@ -261,7 +261,7 @@ def _graders_of(source: Gradable, wanted: Grader, second: Grader | None, items: 
     names, first = list(dict.fromkeys(row.grader for row in rows)), wanted.model
     if len(names) < 2 or first not in (None, *names):
         listed = ", ".join(filter(None, names)) or "one, without a name"
-        raise InputError(f"{name}: agreement is of two graders or more; this table has {listed}", settings=("grader",))
+        raise InputError(f"{name}: agreement needs two graders or more; this table has {listed}", settings=("grader",))
     found = []
     for one in sorted(names, key=lambda one: one != first):
         grades = grades_of_table(chosen_grades(rows, name, Grader(one, wanted.prompt)), scale=wanted.scale)

@@ -429,7 +429,7 @@ def few_queries(queries: int) -> str:
         return ""
     if queries < FEWEST_QUERIES:
         return f"only {counted(queries, 'query')}: so few tell nothing apart"
-    known = "by κ, five equal judges on 10 queries: 7 % instead of 5 %"
+    known = "by κ, five equal graders on 10 queries: 7 % instead of 5 %"
     return f"only {counted(queries, 'query')}: what is equal may be told apart too often ({known})"
 
 

@@ -327,7 +327,7 @@ def evaluate_answers(
         (is_cited and named, "citations are judged by the contexts that they name; leave the setting out", named),
         (against is None and confirm, "changes are graded again, and there is nothing to compare with; name it",
          ("confirm", "against")),
-        (is_cited and against is not None, "facts are compared, and citations are none; leave one out",
+        (is_cited and against is not None, "facts are compared, and citations are no facts; leave one out",
          ("against", "measures")),
     )  # fmt: skip
     before: EvaluatedAnswers | None = None

@@ -155,7 +155,7 @@ def tournament(
         else:
             wanted += pair_games(of_queries, **drawn_per, seed=draws.seed, played=wanted)
         if not wanted:
-            raise InputError("there is nothing to play: no query has answers of two agents", settings=("answers",))
+            raise InputError("no query has answers of two agents, so there is nothing to play", settings=("answers",))
         stats = RunStats()
         with calls.asking(asked, progress, len(wanted), "games", stats=stats) as runner:
             texts = query_texts_of(queries)

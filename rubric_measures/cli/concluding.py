@@ -91,15 +91,15 @@ def agreement(
 
     examples:
       rubric_measures agreement assessors.qrels model.qrels --cutoff 2 2
-      rubric_measures agreement assessors.qrels judges/*.qrels --runs runs/*.run
+      rubric_measures agreement assessors.qrels models/*.qrels --runs runs/*.run
       rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
       rubric_measures agreement graded.jsonl.gz --tables 1 --format latex
       rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --grader prompt=A --grader-b prompt=B
 
     Args:
         sources: qrels, tables of labels or grades, graded records (their labels), or judgments:RECORDS; the first is
-            the truth, the others are judges; one records file alone: its labels against its judgments; one table: its
-            judges.
+            the truth, the others are graders; one records file alone: its labels against its judgments; one table: its
+            graders.
         cutoff: binarise: first source at least A, the others at least B; may be repeated (default: at each label).
         min_judgment: the Rubric workbench's tables of one records file; judgments are relevant from 1 on, as in the
             program, or from 2 on, as in its paper.

@@ -84,9 +84,9 @@ def list_(
     if name is None:
         printed.write(Report([tables[kind]()]))
     elif kind not in ones:
-        raise InputError(f"{name}: of {kind} there is only the list; leave the name out")
+        raise InputError(f"{name}: there is only a list of {kind}; leave the name out")
     elif printed.format is not None:
-        raise InputError(f"{name}: what is said of one is text; the list has other forms", settings=("format",))
+        raise InputError(f"{name}: a description is text; only the list has other forms", settings=("format",))
     else:
         # Escaped line by line, since it may be a plug-in's.
         printed.write("".join(f"{escaped(line)}\n" for line in ones[kind](name).splitlines()))

@@ -285,6 +285,6 @@ def pool(pool: Call, *, output: str, whole: bool = False) -> int:
         whole: leave answers whole; grade each as one passage.
     """
     if whole and "max_words" in pool.keywords:
-        raise InputError("answers that are left whole have no longest passage; leave one out", settings=("max_words",))
+        raise InputError("answers that are left whole need no longest passage; leave one out", settings=("max_words",))
     pool(output=output, **({"max_words": None} if whole else {}))
     return 0

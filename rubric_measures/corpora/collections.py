@@ -264,7 +264,7 @@ def load_collection(source: Any) -> Any:
         return source
     several = list(source) if isinstance(source, list | tuple) else [source]
     if not several or not all(isinstance(one, str | os.PathLike) for one in several):
-        problem = f"collection: {source!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
+        problem = f"{source!r:.60} is no collection; give a folder, a file, an id of ir_datasets, or a Collection"
         raise InputError(problem, settings=("collection",))
     paths = list(map(Path, several))
     path = paths[0]
@@ -272,7 +272,7 @@ def load_collection(source: Any) -> Any:
     if len(paths) > 1 or (path.exists() and not path.is_dir() and not begins_records(path)):
         for one in paths:
             if not one.is_file():
-                raise UnknownCollectionError(f"{one}: no such file; several are files of documents")
+                raise UnknownCollectionError(f"{one}: no such file; each of several must be a file of documents")
         return Collection(" ".join(map(str, paths)), _Docs(partial(read_documents, paths)))
     if path.exists():
         return (_folder if path.is_dir() else _records)(path)

@@ -646,7 +646,7 @@ def load(
             a frame, mappings or columns, named tuples, graded records, or
             `Grades`, which come back as they are where nothing else is asked.
         bank: the test bank: the denominators. Without it the items are those that occur.
-        grader: whose grades count: a model, judge of a table or assessor (`human:NAME`); or `key=value,…` with the
+        grader: whose grades count: a model, grader of a table or assessor (`human:NAME`); or `key=value,…` with the
             keys model, prompt, kind (question, nugget, direct), items (question-bank, tqa, nugget), set (the hash that
             an error lists), scale (0-5:4: 4 covers; 0-5:4:3: 3 is partial), assessors (override:
             their grades stand in the grader's place; of two the lower). In Python also a `Grader`.
@@ -858,7 +858,7 @@ def run_of(run: AnyRun, said: list[str] | None = None) -> Run:
     """
     found = run_list(run, said)
     if len(found) > 1:
-        raise InputError(f"{len(found)} runs are given, and one is scored")
+        raise InputError(f"{len(found)} runs are given; give one")
     return read_run(found[0], said) if isinstance(found[0], str) else found[0]
 
 

@@ -82,7 +82,7 @@ def _labels_of(judgments: Iterable[Qrel]) -> dict[str, dict[str, float]]:
         if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
             raise InputError(
                 f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
-                "judgments of items cannot be pooled, give one label a document",
+                "judgments of items cannot be pooled; give one label a document",
                 settings=("judgments",),
             )
     return labels
@@ -207,7 +207,7 @@ def pool(
         if isinstance(judgments, str):
             rows = read_judgments(judgments, grader_of(grader))
         elif grader is not None:
-            raise InputError("a judge is chosen of a table of labels; leave the choice out", settings=("grader",))
+            raise InputError("a grader is chosen only in a table of labels; leave it out", settings=("grader",))
         elif judgments is None:
             rows = known.judgments if known is not None else ()
         titles = asked if isinstance(asked, Mapping) else {}

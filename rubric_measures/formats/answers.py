@@ -201,7 +201,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.answer is None and self.responses is None:
-            raise ValueError("has neither answer nor responses; expected a list of {text, citations}")
+            raise ValueError("has neither answer nor responses; one must be a list of {text, citations}")
         if self.answer is not None and self.responses is not None and self.answer != self.responses:
             raise ValueError("answer and responses differ; a report has one of them")
         for what, names in (("run_id", ("run_id",)), ("topic_id or narrative_id", TOPIC_IDS)):
@@ -271,7 +271,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
         try:
             return msgspec.convert((self.evaldata or {}).get("nugget_grades") or {}, dict[str, ItemGrade])
         except msgspec.ValidationError:
-            where = f"run {self.run_name!r}, topic {self.query_id!r}"
+            where = f"run {self.run_name!r}, query {self.query_id!r}"
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
@@ -520,7 +520,7 @@ def read_answer_table(
         raise InputError(f"columns: {min(unknown)!r} is none of {', '.join(ROLES)}", settings=("columns",))
     for setting, asked in (("columns", said.values()), ("systems", systems)):
         if lacking := [one for one in asked if one and one not in present]:
-            problem = f"has no column {lacking[0]!r}{' with the answers of a system' * (setting == 'systems')}"
+            problem = f"has no column {lacking[0]!r}{' with the answers of a run' * (setting == 'systems')}"
             raise FormatError(f"{problem}; it has {', '.join(present[:40])}", path=name, settings=(setting,))
     if systems:
         # A row an answer, beside what all systems share.

@@ -494,7 +494,7 @@ def _nested(rows: list[Row]) -> Iterator[Row]:
     for row in rows:
         filled = {plain_name(column) for column, cell in row.cells.items() if cell}
         if {"question", "answer"} <= filled and "text" not in filled:
-            problem = "may be answers, or a bank: of a bank call the columns question_text and gold_answers"
+            problem = "may be answers, or a bank: of a bank, call the columns question_text and gold_answers"
             raise FormatError(problem, line=row.line)
         column = next((one for one in _TEXTS if one in filled), "text")
         row.said["kind"] = row.said["kind"] or column.removesuffix("text").removesuffix("_")
@@ -619,7 +619,7 @@ def _lessons(rows: list[Row]) -> list[Row]:
             key = said.pop("answer")
             said["gold_answers"] = [choices[key]] if key in choices else [] if choices else [key]
             keyless += not said["gold_answers"]
-    warn("%d questions have a correct answer that is none of their choices; no gold answer", keyless)
+    warn("%d questions have a correct answer that is none of their choices; they get no gold answer", keyless)
     return rows
 
 

@@ -83,7 +83,7 @@ class GradeRow(NamedTuple):
 
 def _wrong(said: Mapping[str, Any]) -> str | None:
     if said["rank"] is not None and said["run_id"] is None:
-        return "a rank, and no run_id that ranks so; name the run, or give run files to score as such"
+        return "a rank has no run_id; name the run, or score with run files"
     if said["status"] is not None and (said["grade"] is None) != (said["status"] not in ("graded", "truncated")):
         return None if said["status"] == "truncated" else f"grade {said['grade']} and status {said['status']}; keep one"
     return None

@@ -227,7 +227,7 @@ def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> lis
         is_first = known.setdefault((answer.run_id, answer.query_id), answer) is answer
         if not is_first or (answer.text.strip() and not answer.sentences):
             problem = "the answer comes twice, or has no sentences; give one report"
-            raise InputError(f"run {answer.run_id!r}, topic {answer.query_id!r}: {problem}", settings=("answers",))
+            raise InputError(f"run {answer.run_id!r}, query {answer.query_id!r}: {problem}", settings=("answers",))
     labels: dict[tuple[Any, ...], str | None] = {}
     for _, said, *_ in tasks:
         of, place, doc_id, label = (said["run_id"], said["query_id"]), said["sentence"], said["doc_id"], said["label"]
@@ -241,7 +241,7 @@ def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> lis
             problem = f"document {doc_id!r} has two labels; keep one"
         else:
             continue
-        where = f"run {of[0]!r}, topic {of[1]!r}, sentence {place}"
+        where = f"run {of[0]!r}, query {of[1]!r}, sentence {place}"
         raise InputError(f"{where}: {problem}", settings=("answers",))
     failed = sum(row.said["label"] is None for row in tasks)
     warn("%d support judgments failed; their citations have no label (-1)", failed)

@@ -96,7 +96,7 @@ class Asking:
         option = self.option or {}
         own = sorted(name for name in ("temperature", "max_tokens") if option.get(name) is not None)
         if own:
-            raise InputError(f"{own[0]} is a setting of its own, no further generation option", settings=own)
+            raise InputError(f"{own[0]} is a setting of its own, not a generation option", settings=own)
         for name, kind in get_type_hints(Asking).items():
             if get_origin(kind) is Literal and (value := getattr(self, name)) not in get_args(kind):
                 raise InputError(f"{name} is {value!r}; expected one of {', '.join(filter(None, get_args(kind)))}")
@@ -230,7 +230,7 @@ def refuse_other_forms(prompt: Prompt, settings: Asking, asked: str, fits: bool)
         )
         raise InputError(f"{text}; leave {asked} out, or name another", settings=("model", "prompt"))
     if settings.compat or settings.unparsed:
-        text = f"replies are JSON with {asked}, and a setting says another form; leave one out"
+        text = f"with {asked} replies are JSON, and another setting wants another form; leave one out"
         raise InputError(text, settings=(asked, "compat", "unparsed"))
 
 

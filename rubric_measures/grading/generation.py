@@ -835,9 +835,9 @@ def _check(made_of: str, specs: Sequence[str], given: Mapping[str, Any]) -> None
     if made_of != "queries" and not is_given(given["queries"]):
         raise InputError("name the queries: a file or an ir_datasets id")
     if made_of != "queries" and len(specs) > 1:
-        raise InputError("several models are for synthetic queries; name one", settings=("model", "target"))
+        raise InputError("only synthetic queries take several models; name one", settings=("model", "target"))
     if made_of == "nuggets of documents" and given["target"] != "nuggets":
-        raise InputError("nuggets are made from documents, nothing else", settings=("from_documents", "target"))
+        raise InputError("only nuggets are made from documents", settings=("from_documents", "target"))
     if given["program"] not in ("", words := _WORDS[made_of]):
         known = f"the words of {words}" if words else "no program's words"
         raise InputError(f"{given['program']}: there are {known} for these prompts", settings=("program",))

@@ -245,7 +245,7 @@ class _Grading:
         """The same with all names of files and prompts, after a look that none that is read would be written."""
         wanted = None if self.queries is None else [str(name) for name in self.queries]
         if wanted == [] or (self.limit is not None and self.limit < 1):
-            raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
+            raise InputError("name at least one query, and a limit of at least 1", settings=("queries", "limit"))
         model = self.model
         prompts = (self.prompts,) if isinstance(self.prompts, str) else tuple(self.prompts)
         manifest = file_beside(self.output, None, ".manifest.json")
@@ -514,7 +514,7 @@ def _with_texts(
     filled = {pair: text for pair in bare if (text := texts.get(pair[1], "")).strip()}
     if lost := bare.keys() - filled.keys():
         warn(
-            "%d cited documents have no text (such as %s), so nobody can judge their citations: these have no grade, "
+            "%d cited documents have no text (such as %s), so nobody can grade their citations: these have no grade, "
             "and the status failed where they are asked for",
             *(len({doc_id for _, doc_id in lost}), min(lost)[1]),
             settings=("collection",),

@@ -128,7 +128,7 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     if report.asked_for:
         measures = ", ".join(report.asked_for["measures"])
         tell(f"{counted(report.never_asked, 'pair')} never asked: no grade of theirs can change {measures}")
-    warn("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
+    warn("%d grades are 0 only by the rules of the nuggetizer program", report.by_rule)
     warn(
         "%d grades are of replies that were cut (status truncated)",
         made["truncated"] - report.ungraded["truncated"],

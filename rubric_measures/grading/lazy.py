@@ -63,9 +63,7 @@ class NeededFor:
         """
         name = style.prompt.prompt_class
         if style.direct or style.of_pairs or not style.graded:
-            text = (
-                f"prompt {name} gives no grades of items with passages, so measures do not say which of them are needed"
-            )
+            text = f"prompt {name} does not grade items of the bank, so measures cannot say which grades they need"
             raise InputError(text, settings=("measures", "prompt"))
         plan = self._plan_on(style.prompt.grade_scale)
         plan.refuse_lacking(bank.items, style.prompt.grade_scale)

@@ -70,7 +70,7 @@ def answers_by_query(answers: Iterable[Answer]) -> dict[str, dict[str, str]]:
     missing = [(agent, query_id) for query_id, of_query in found.items() for agent in playing if agent not in of_query]
     if missing:
         agent, query_id = min(missing)
-        text = "no games are played for want of %s (%s has none to %s)"
+        text = "%s missing (such as that of %s to %s): no games are played there"
         warn(text, counted(len(missing), "answer"), agent, query_id)
     return found
 

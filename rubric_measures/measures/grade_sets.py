@@ -129,7 +129,7 @@ def read_judgments(path: str | os.PathLike[str], wanted: Grader | None = None) -
     name = path_name(path)
     if not is_grade_table(path):
         if wanted is not None:
-            raise InputError(f"{name}: holds judgments, of nobody by name; leave the choice out", settings=("grader",))
+            raise InputError(f"{name}: holds judgments that name no grader; leave the choice out", settings=("grader",))
         return read_qrels(path)
     refuse_useless(name, wanted, OF_TABLES, "a table of grades")
     grades = grades_of_rows(chosen_grades(GRADES.read(path), name, wanted))
@@ -362,7 +362,7 @@ class Grader(Struct, frozen=True, dict=True):
     True
 
     Attributes:
-        model: the model, the judge of a table, or the assessor (`human:NAME`), as the file has it (in its field `llm`).
+        model: the model, the grader of a table, or the assessor (`human:NAME`), as the file has it (in its field `llm`).
         prompt: the prompt class.
         kind: what it graded: `question`, `nugget`, or passages as a whole (`direct`).
         items: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.

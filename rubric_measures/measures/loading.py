@@ -345,5 +345,5 @@ def lengths_of_records(groups: Iterable[QueryPassages], name: str) -> dict[str, 
                 of_run = lengths.setdefault(run_id, {})
                 of_run[group.query_id] = of_run.get(group.query_id, 0) + words
     if not lengths:
-        raise InputError(f"{name}: holds no rankings, so nobody knows whose answers to measure")
+        raise InputError(f"{name}: holds no rankings, so it does not say whose answers to measure")
     return lengths

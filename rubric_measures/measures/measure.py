@@ -397,7 +397,7 @@ def measure_in(path: str, name: str) -> FunctionMeasure:
     from pathlib import Path
 
     if not Path(path).is_file():
-        raise MeasureNameError(f"{path}: there is no such file, which is to have the measure {name}")
+        raise MeasureNameError(f"{path}: there is no such file; it should have the measure {name}")
     try:
         # From its text each time: of a file that is written twice in one second, Python would take its older bytecode.
         found = runpy.run_path(path)

@@ -230,7 +230,7 @@ def refuse_settings(backend: Backend, given: Collection[str]) -> None:
     takes: Collection[str] | None = getattr(backend, "takes", None)
     for name in given:
         if name in ENDPOINTS["options"]["said_elsewhere"]:
-            raise InputError(f"{name} is no generation option of a reply: the request says it by itself")
+            raise InputError(f"{name} is no generation option: the request says it already")
         plain, known = name.lower().replace("-", "_"), takes or _KNOWN
         if name not in known and (takes or difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST)):
             raise UnknownNameError("generation option", plain, known, hint=f"(given: {name})", settings=("option",))

@@ -351,7 +351,7 @@ class Engine:
         policy, reason = self._policy, trouble.error
         if trouble.kind == "busy":
             if wait > policy.patience:
-                self._end(f"asks to wait {wait:.0f} s ({reason}); run again to continue")
+                self._end(f"the endpoint asks to wait {wait:.0f} s ({reason}); run again to continue")
                 return True
             if time.monotonic() - call.began + wait <= policy.patience:
                 return False

@@ -1,6 +1,6 @@
 """Graders without a model: words counted, replies from a file.
 
-The embedded grader `lexical`: how many of an item's content words a passage states. A floor, not a judge.
+The embedded grader `lexical`: how many of an item's content words a passage states. A floor, not a grader to trust.
 
 The backend `scripted:FILE`: a table of replies, for tests and teaching.
 """
@@ -42,7 +42,7 @@ def lexical_grade(item: str, passage: str) -> int:
     item and of one answer are looked for, and the best answer counts.
 
     It measures word overlap and nothing else: a passage stuffed with keywords gets 5, a paraphrase 0. Use it as the
-    floor that an LLM grader has to beat, to try out a pipeline, and in tests; not as a judge.
+    floor that an LLM grader has to beat, to try out a pipeline, and in tests; not to conclude anything.
 
     Args:
         item: the question or key fact; gold answers on further lines.
@@ -62,7 +62,7 @@ def lexical_support(statement: str, document: str) -> str:
     """How many of a statement's content words a document has, as a label of support.
 
     At least 80 % are `Full Support`, at least 60 % `Partial Support`, less `No Support`: the grades 4 and 3 of
-    `lexical_grade`. A floor that a judge has to beat: it sees neither negations of the document nor wrong numbers
+    `lexical_grade`. A floor that a model has to beat: it sees neither negations of the document nor wrong numbers
     among right ones, and a paraphrase has no support.
 
     >>> lexical_support("Skin has an outer layer.", "The epidermis is the outer layer of skin.")

@@ -724,7 +724,7 @@ def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distributio
             if is_off or min(shares.values(), default=0) < 0 or max(map(abs, shares), default=0) > LARGEST_SCORE:
                 raise ValueError
         except (ValueError, OverflowError):
-            problem = f"details say no distribution over grades, or replicates that are none ({details!r:.80})"
+            problem = f"details hold a wrong distribution over grades, or wrong replicates ({details!r:.80})"
             raise FormatError(f"item {item_id!r}: its {problem}", field="details") from None
         if shares:
             found[item_id] = {grade: share / total for grade, share in sorted(shares.items())}
@@ -871,7 +871,7 @@ def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) 
             stream.write(line.decode("utf-8"))
             stream.write("\n")
         if not seen:
-            raise InputError(f"{path_name(path)}: there are no graded passages to write")
+            raise InputError(f"{path_name(path)}: no graded passages to write")
 
 
 def _parsed(data: bytes) -> tuple[str, list[GradedPassage]]:

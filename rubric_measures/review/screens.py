@@ -436,7 +436,7 @@ def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
         if not seat.choice.judges:
             raise InputError("only the adjudicator decides what assessors differ on")
         if grade is None or seat.queue.place(cell) is None:
-            raise InputError("assessors do not differ there, or it was decided already; the undo takes a decision back")
+            raise InputError("assessors do not differ there, or it was decided already; undo takes a decision back")
     elif decision == "override":
         grade = said.grade if said else None
     if grade is None:
@@ -637,7 +637,7 @@ def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
         return [(kind, {"key": key, "texts": parts}, chosen)]
     if kind == "item_edit":
         return [(kind, {"key": key, **_fields(asked), "same_meaning": asked.get("same_meaning") == "yes"}, chosen)]
-    raise InputError(f"there is no edit {kind!r}")
+    raise InputError(f"unknown edit {kind!r}")
 
 
 def _chosen(asked: Asked) -> dict[str, int]:

@@ -109,15 +109,15 @@ def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None,
     """
     numbers = [*ends, *(one for one in (covers, partial) if one is not None)]
     if len(ends) != 2 or not all(type(one) is int for one in numbers) or not ends[0] < ends[1]:
-        return "a scale is [lowest, highest], two integers, and so are its covers and partial"
+        return "a scale is two whole numbers, [lowest, highest]; covers and partial are whole numbers, too"
     lowest, highest = ends
     if highest - lowest > _MOST_STEPS:
         return f"a scale has at most {_MOST_STEPS} steps"
     if covers is None and highest - lowest > 1:
-        return "which of its grades covers must be said"
+        return "say which of its grades covers"
     least = highest if covers is None else covers
     if not lowest < least <= highest:
-        return f"covers={least} is not above the lowest grade {lowest} and up to the highest, {highest}"
+        return f"covers={least} is not above {lowest}, the lowest grade, and at most {highest}, the highest"
     if partial is not None and not lowest < partial < least:
         return f"partial={partial} is not between the lowest grade {lowest} and covers={least}"
     if names and len(names) != highest - lowest + 1:

@@ -313,7 +313,7 @@ class Reports(Reported):
             InputError: the file cannot be written, or the report is not all of them.
         """
         if self.parts != ALL:
-            raise InputError("a page has all reports; ask for all, or for another form")
+            raise InputError("a page shows all reports; ask for all of them, or for another form")
         found, statistics = _Blocks(self.least, review), self._statistics()
         queries = [*map(found.query, self._analyses())]
         blocks = [*found.start(statistics), *queries]
@@ -354,7 +354,7 @@ class Reports(Reported):
         if not found:
             raise InputError(f"{self.source.name}: holds no grades that pass the filter; are its passages graded?")
         if LEVELLED & self.parts and asked_for:
-            text = f"{self.source.name}: {PARTIAL}, and what covers nothing is known of all grades alone"
+            text = f"{self.source.name}: {PARTIAL}, and only all grades tell what covers nothing"
             raise InputError(f"{text}; grade all, or ask for another report")
 
     def _analyses(self) -> Iterator[CheckedQuery]:

@@ -224,7 +224,7 @@ def test_the_graders_of_a_table_are_compared(capsys: pytest.CaptureFixture[str])
     assert main(["agreement", "two.csv", "--rounds", "0", "--format", "tsv", "--grader", "gpt"]) == 0
     assert "\ntwo.csv gpt \\ two.csv ada\t" in (other := capsys.readouterr().out) and "bias\t-0.2500" in other
     assert main(["agreement", "one.csv"]) == 2
-    assert "agreement is of two graders or more" in capsys.readouterr().err
+    assert "agreement needs two graders or more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

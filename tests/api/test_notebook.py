@@ -276,7 +276,7 @@ def test_an_argument_that_is_none_is_named_with_what_it_takes(thing: Any) -> Non
     if thing is not None:
         with pytest.raises(InputError, match=r"^measures: .* is no measure; give names, as 'RubricCover@20', or"):
             rubric_measures.score(grades, run, thing)
-        with pytest.raises(InputError, match=r"^collection: .* is none; give a folder, a file, an id of ir_datasets"):
+        with pytest.raises(InputError, match=r"^.* is no collection; give a folder, a file, an id of ir_datasets"):
             rubric_measures.pool(run, thing)
         with pytest.raises(InputError, match=r"^path: .* is no file name; a figure is written as \.pdf, \.svg, \.png$"):
             board.plot(thing)

@@ -88,7 +88,7 @@ def test_a_table_with_a_column_a_system(capsys: pytest.CaptureFixture[str]) -> N
         ["prod", "1.0000"], ["candidate", "0.0000"],
     ]  # fmt: skip
     assert run("--systems", "prdo") == 2
-    assert "has no column 'prdo' with the answers of a system; it has " in (said := capsys.readouterr().err)
+    assert "has no column 'prdo' with the answers of a run; it has " in (said := capsys.readouterr().err)
     assert said.rstrip().endswith("(--systems)")
 
 

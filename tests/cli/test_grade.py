@@ -302,7 +302,7 @@ def test_limits_stop_with_code_1_and_running_again_continues(
     ("more", "expected"),
     [
         (["--queries", "q7"], "unknown query 'q7'"),
-        (["--queries", ","], "name a query at least, and a limit of at least 1 (--queries, --passages-per-query)"),
+        (["--queries", ","], "name at least one query, and a limit of at least 1 (--queries, --passages-per-query)"),
         (["--passages-per-query", "0"], "--passages-per-query"),
         (["--replicates", "3"], "--temperature"),
         (["--max-cost", "3"], "a limit on the cost needs a price"),

@@ -56,6 +56,6 @@ def test_a_name_where_there_is_only_the_list(capsys: pytest.CaptureFixture[str])
     for kind in ("formats", "models"):
         assert main(["list", kind, "trec"]) == 2
         said = capsys.readouterr().err
-        assert said == f"rubric_measures: trec: of {kind} there is only the list; leave the name out\n"
+        assert said == f"rubric_measures: trec: there is only a list of {kind}; leave the name out\n"
     assert main(["list", "measures", "NuggetV", "--format", "json"]) == 2
-    assert "NuggetV: what is said of one is text; the list has other forms (--format)" in capsys.readouterr().err
+    assert "NuggetV: a description is text; only the list has other forms (--format)" in capsys.readouterr().err

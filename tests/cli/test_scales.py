@@ -125,8 +125,7 @@ def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
         for said in ("0-2", "0-5", "1-3"):
             bare = [one for one in command if one not in ("--grader", "model")]
             assert call(capsys, *bare, "--grader", f"scale={said}", code=2).endswith(
-                f": '{said}' is no scale (which of its grades covers must be said); write 0-5:4, or 0-5:4:3 where 3 is "
-                "partial\n"
+                f": '{said}' is no scale (say which of its grades covers); write 0-5:4, or 0-5:4:3 where 3 is partial\n"
             )
     with pytest.raises(InputError, match=r"'0-5' is no scale .* write 0-5:4, or 0-5:4:3"):
         rubric_measures.load("items.qrels", grader="scale=0-5")

@@ -84,7 +84,7 @@ def play(tmp_path: Path, *answers: str, more: tuple[object, ...] = ()) -> list[o
 def test_an_added_agent_plays_its_new_games_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
     # concise has no answer to q06: eight queries, one pair, both orders.
-    assert "no games are played for want of 1 answer (concise has none to q06)" in err
+    assert "1 answer missing (such as that of concise to q06): no games are played there" in err
     assert "16 games (16 new): 16 calls, 0 replies from the cache" in err
     status, out, err = run(capsys, *play(tmp_path, "concise", "thorough", "fluent-but-empty"))
     # Two more pairs: eight and nine queries.

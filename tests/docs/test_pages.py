@@ -143,7 +143,7 @@ def test_nuggets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 def test_own_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in zip(("judges.csv", "bank.csv"), blocks("own-grades", "csv"), strict=True):
+    for name, text in zip(("grades.csv", "bank.csv"), blocks("own-grades", "csv"), strict=True):
         Path(name).write_text(text, encoding="utf-8")
     outputs = [printed.out.splitlines() for printed in run(commands("own-grades"), capsys)]
     # gpt: both boil the water (vital); prod has 1 of 2 items, candidate both.

@@ -94,7 +94,7 @@ def test_ours_tells_what_failed_from_what_is_not_satisfied(answers: Path, capsys
     ("more", "message"),
     [
         (["-m", "NuggetA"], "RAGDoll knows WeightedCover, WeightedCover(strict=True), not NuggetA"),
-        (["--bank", "rubric.jsonl"], "ragdoll knows neither a bank nor lengths"),
+        (["--bank", "rubric.jsonl"], "ragdoll takes neither a bank nor lengths"),
         (["--on-failed", "zero"], "the other program counts failures in its own way"),
         (["--grader", "x"], "grader"),
     ],

@@ -147,7 +147,7 @@ def test_a_column_a_system(tmp_path: Path) -> None:
         AnswerRow(1, "Why?", "a", run_id="prod"),
         AnswerRow(1, "Why?", "b", run_id="answer"),
     )
-    with pytest.raises(FormatError, match="has no column 'canditate' with the answers of a system; it has"):
+    with pytest.raises(FormatError, match="has no column 'canditate' with the answers of a run; it has"):
         read_answer_table(path, systems=["prod", "canditate"])
 
 

@@ -79,7 +79,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("qrels", "q1 0 a 1\n\nq1 0 a 2\n", ":3: document 'a' of query 'q1' was judged 1 before, now 2"),
     ("csv", TABLE + "\nq1,d1,high\n", ":2: grade: expected a number, at most 1e+100; found 'high'"),
     ("csv", TABLE + "\nq1,d1,1\nq1,d1,2\n", ":3: q1 / d1 / 0 stands in line 2 already; keep one"),
-    ("csv", TABLE + ",rank\nq1,d1,1,1\n", ":2: a rank, and no run_id that ranks so"),
+    ("csv", TABLE + ",rank\nq1,d1,1,1\n", ":2: a rank has no run_id; name the run"),
     ("csv", TABLE + ",status\nq1,d1,1,failed\n", ":2: grade 1 and status failed; keep one"),
     ("csv", [{"query_id": "q", "doc_id": "d", "grade": 1, "status": []}], ":1: status: expected graded, unparsed"),
     ("csv", [{"query_id": ["q1"], "doc_id": "d1", "grade": 1}], ":1: query_id: expected a text"),

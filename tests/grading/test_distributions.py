@@ -106,8 +106,8 @@ def test_a_distribution_that_is_none_is_refused(tmp_path: Path) -> None:
     graded = _replicated(tmp_path, ["1", "3"])
     entry = _sets(graded)[0]
     broken = entry.replacing(details={"i": {"distribution": {"1": 0.5, "x": 0.5}}})
-    with pytest.raises(InputError, match="item 'i': its details say no distribution over grades"):
+    with pytest.raises(InputError, match="item 'i': its details hold a wrong distribution over grades"):
         distributions_of(broken)
     broken = entry.replacing(details={"i": {"replicates": [[10**400, "x"]]}})
-    with pytest.raises(InputError, match="item 'i': its details say no distribution"):
+    with pytest.raises(InputError, match="item 'i': its details hold a wrong distribution"):
         distributions_of(broken)

@@ -334,7 +334,7 @@ def test_over_http_with_budget_kill_and_resume_no_call_is_made_twice(tmp_path: P
         ("nDCG@10", {}, "any grade may change it"),
         ("alpha_nDCG@10", {}, "any grade may change it"),
         ("RubricCover(judged_only=True)@20", {}, "any grade may change it"),
-        (COVER, {"prompt": "Thomas"}, "prompt Thomas gives no grades of items with passages"),
+        (COVER, {"prompt": "Thomas"}, "prompt Thomas does not grade items of the bank"),
         ((), {"runs": {"one": {"q0": {"q0d0": 1.0}}}}, "name the measures"),
     ],
 )
@@ -391,7 +391,7 @@ def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
         assert "a table of grades has no place for that" in capsys.readouterr().err
     for report in ("uncovered-passages", "item-statistics"):
         assert main(["verify", report, str(graded), "--bank", bank]) == 2
-        assert "what covers nothing is known of all grades alone" in capsys.readouterr().err
+        assert "only all grades tell what covers nothing" in capsys.readouterr().err
     assert main(["verify", "grading", str(graded), "--bank", bank]) == 0
     doc = world.rankings["run0"]["q0"][0]
     (tmp_path / "ada.csv").write_text(f"query_id,doc_id,item_id,grade,judge\nq0,{doc},q0/0,4,ada\n", encoding="utf-8")

@@ -82,7 +82,7 @@ def test_an_agent_whose_opponents_are_gone_is_not_new() -> None:
 def test_answers_are_checked(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer("q1", "x", "A"), Answer("q1", "y", "B"), Answer("q2", "x", "C")]
     assert answers_by_query(answers) == {"q1": {"x": "A", "y": "B"}, "q2": {"x": "C"}}
-    assert caplog.messages == ["no games are played for want of 1 answer (y has none to q2)"]
+    assert caplog.messages == ["1 answer missing (such as that of y to q2): no games are played there"]
     with pytest.raises(InputError, match="agent 'x' has two answers to query 'q1'; keep one"):
         answers_by_query([*answers, Answer("q1", "x", "D")])
     with pytest.raises(InputError, match="two agents or more; there is x"):

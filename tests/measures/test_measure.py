@@ -210,7 +210,7 @@ def test_what_is_wrong_is_one_line(
         ["agreement", "a.qrels", "a.qrels", "--runs", run], ["check", graded, run, "--pool-depth", "1"],
     ):  # fmt: skip
         assert main([*command, *["-m"] * (command[0] != "evaluate"), "mine.py:Wrong"]) == 2
-        said = "rubric_measures: mine.py: there is no such file, which is to have the measure Wrong"
+        said = "rubric_measures: mine.py: there is no such file; it should have the measure Wrong"
         assert capsys.readouterr().err.startswith(said), command
 
 

@@ -220,10 +220,10 @@ def write(folder: Path, text: str) -> str:
             for scale in ("[0, 1001]", "[-3, 2]", "[-1, 5]")
         ),
         # The highest of more than two grades is hardly ever what covers.
-        (GOOD.replace("covers = 2\n", ""), r"scale \[0, 3\]: which of its grades covers must be said, such as"),
+        (GOOD.replace("covers = 2\n", ""), r"scale \[0, 3\]: say which of its grades covers, such as"),
         (
             labelled("label", "bad", "fair", "good") + "scale = [0, 2]",
-            r"scale \[0, 2\]: which of its grades covers must",
+            r"scale \[0, 2\]: say which of its grades covers",
         ),
         (labelled("label", "bad", "good") + "scale = [0, 5]", r"scale \[0, 5\]: "),
         (labelled("yes_no", "No", "Yes") + "scale = [1, 2]", r"parser yes_no reads .* on the scale \[0, 1\]"),

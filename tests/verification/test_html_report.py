@@ -95,7 +95,7 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path, capsys: pytest.C
     heads = re.findall(r'<th scope="col" dir="auto">([^<]*)</th>', report.read_text(encoding="utf-8"))
     assert not [name for name in heads if "_" in name and "/" not in name]
     assert main(["verify", "bad-questions", *command[2:]]) == 2
-    assert "a page has all reports; ask for all, or for another form" in capsys.readouterr().err
+    assert "a page shows all reports; ask for all of them, or for another form" in capsys.readouterr().err
 
 
 def test_queries_may_call_their_items_alike(tmp_path: Path) -> None:
