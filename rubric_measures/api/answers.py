@@ -263,7 +263,7 @@ def evaluate_answers(
         answers: a row an answer: files (CSV, TSV, JSON, JSON lines, parquet), data frames, data sets, or rows with
             names; several of them are several runs, named by the keys of a mapping, else by their files. The column
             names of ragas, deepeval and Hugging Face datasets are known.
-        model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …, or a backend of your own; see `grade`.
+        model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …, or, in Python, a backend of your own; see `grade`.
         bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
             their ids, or by their texts.
         bank_from: without a bank, what it is made from: `references`, nuggets that the model finds in the reference
@@ -297,7 +297,7 @@ def evaluate_answers(
             model is paid.
         calls: where the model is called, what is kept, and what it may cost. With an output the cache lies there by
             default.
-        dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
+        dry_run: make no call and write nothing, but say what would be called and what it would cost (`plan`).
             Where a model makes the bank, it is what the bank takes: nobody knows its items by then.
         progress: True shows a bar; a function is told the counts.
 

@@ -72,8 +72,8 @@ def tournament(
         compat: Elo as RAGElo's program has it; or `ragdoll`: no prior, its draws of games and of who is shown first.
         answers: the answers that play; needs `queries` and `model`.
         queries: the texts of the queries: query -> text, or a file.
-        model: who plays: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of
-            your own.
+        model: who says which answer is better: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME` or
+            `litellm:PROVIDER/NAME`. In Python also a backend of your own.
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
         label_grader: whose direct labels count, where records have those of several.

@@ -254,12 +254,6 @@ def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
     )
 
 
-def _explaining(prompt: Prompt) -> Prompt:
-    """The prompt with a last line that asks for a reason before the grade."""
-    line = f"Reply with one JSON object and nothing else: {_REASONED}. The reason comes first; the grade is one of "
-    return _ending(prompt, f"{line}{prompt.reply_words}.")
-
-
 def _ending(prompt: Prompt, line: str) -> Prompt:
     return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
 
@@ -721,7 +715,8 @@ class Showing:
         self.prompt = prompt
         self.shows_query = "query" in prompt.fields or "query_title" in prompt.fields
         self.shows_documents = "documents" in prompt.fields
-        self._asked = _explaining(prompt) if settings.explain else prompt
+        line = f"Reply with one JSON object and nothing else: {_REASONED}. The reason comes first; the grade is one of "
+        self._asked = _ending(prompt, f"{line}{prompt.reply_words}.") if settings.explain else prompt
         # What is asked about several items; one that is left alone is asked about in the prompt's own words.
         self._asked_together = (
             prompt_of_several(prompt, bool(settings.explain)) if settings.are_together(prompt) else None

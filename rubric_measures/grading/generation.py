@@ -751,8 +751,8 @@ def generate(
 
     Args:
         queries: query -> text, a file (JSON, JSON lines, TSV), a frame, or an ir_datasets id.
-        model: `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, `scripted:FILE`, or a backend of your own; several for
-            synthetic queries.
+        model: `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME` or `scripted:FILE`; several for synthetic queries. In
+            Python also a backend of your own.
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
         program: put the prompts in the words that this program sends (`workbench` without documents, `nuggetizer` with
@@ -768,7 +768,7 @@ def generate(
         asking: temperature, longest reply (2048 tokens by default), further options and retries.
         calls: where models are called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
             default; without an output replies are not kept.
-        dry_run: make no call and write nothing; `plan` of the result says what would be asked.
+        dry_run: make no call and write nothing, but say what would be asked. In Python `plan` of the result says it.
         progress: True shows a bar; a function is told the counts (`RunStats`).
 
     Raises:

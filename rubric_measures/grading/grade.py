@@ -87,13 +87,14 @@ def grade(
     Args:
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
-        model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of your own.
+        model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME` or `litellm:PROVIDER/NAME`. In Python also a backend
+            of your own.
         prompt: the name of a prompt or a .toml file, or several; by default those that fit the bank.
         asking: how prompts are put to the model and its replies are read.
         calls: where the model is called, what is kept, and what it may cost. The cache is `OUTPUT.cache.sqlite` by
             default; without an output replies are not kept.
         measures: ask only for grades that can change these: RubricCover, NuggetV, NuggetW, NuggetA, WeightedCover.
-        runs: of measures, the runs that are scored, as `score` takes them; by default the rankings in the records.
+        runs: the runs that measures score; by default the rankings in the records. In Python as `score` takes them.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         documents: for prompts about answers, what to show: graded records, or a collection.
         label_grader: whose direct labels count, where `documents` has those of several.
@@ -102,7 +103,8 @@ def grade(
         output: a file for the graded records; they are written query by query and not held in memory. The cache and
             OUTPUT.manifest.json, which says what made the grades, lie beside it.
         give_up_after: end with an error where none of the first so many replies can be read; by default never.
-        dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
+        dry_run: make no call and write nothing, but say what would be called and what it would cost. In Python `plan`
+            of the result says it.
         progress: True shows a bar; a function is told the counts (`RunStats`).
 
     Raises:

@@ -105,11 +105,6 @@ class GradingReport:
             count, first = self.reasons.get(masked, (0, outcome.note))
             self.reasons[masked] = count + 1, first
 
-    def common_reasons(self, status: str, most: int = 3) -> list[tuple[int, str]]:
-        """The most frequent reasons of a status: how often, and one such reason."""
-        found = [reason for (of, _), reason in self.reasons.items() if of == status]
-        return sorted(found, key=lambda reason: (-reason[0], reason[1]))[:most]
-
 
 def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: bool = True) -> None:
     """Notes what was done.
@@ -143,8 +138,9 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     settings = tuple(name for _, name in advice if name)
     warn(f"{sum(lacking.values())} of {made.total()} are not graded: {said}", settings=settings)
     for status in lacking:
-        reasons = [f"{reason} ({count})" for count, reason in report.common_reasons(status)]
-        warn("%s: %s", status, "; ".join(reasons))
+        # The most frequent ones.
+        found = sorted((-count, reason) for (of, _), (count, reason) in report.reasons.items() if of == status)
+        warn("%s: %s", status, "; ".join(f"{reason} ({-count})" for count, reason in found[:3]))
 
 
 def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]:

@@ -156,17 +156,16 @@ class Verifier:
             if answer.value is not None and not is_unanswerable(answer.value)
             for gold in dict.fromkeys(item.gold_answers)
         ]
-        asks = [self._ask(items[place], gold, answers[place].value, replicates[place]) for place, gold in places]
+        asks = []
+        for place, gold in places:
+            fields = {"question": items[place].text, "correct_answer": gold, "answer": answers[place].value}
+            asks.append(Ask(self._asker.prompt.render(**fields), replicates[place]))
         found = yield from self._asker.ask_what_fits(asks, group, "the check of the extracted answer: ")
         checks = dict(zip(places, found, strict=True))
         return [
             _checked(answer, {gold: checks[place, gold] for gold in item.gold_answers if (place, gold) in checks})
             for place, (item, answer) in enumerate(zip(items, answers, strict=True))
         ]
-
-    def _ask(self, item: RubricItem, gold: str, answer: str, replicate: int) -> Ask:
-        assert self._asker is not None
-        return Ask(self._asker.prompt.render(question=item.text, correct_answer=gold, answer=answer), replicate)
 
 
 def _checked(answer: ReadReply, checks: dict[str, ReadReply]) -> ReadReply:

@@ -362,7 +362,7 @@ class Grader(Struct, frozen=True, dict=True):
     True
 
     Attributes:
-        model: the model, the grader of a table, or the assessor (`human:NAME`), as the file has it (in its field `llm`).
+        model: the model, the grader of a table, or the assessor (`human:NAME`), as the file has it (its field `llm`).
         prompt: the prompt class.
         kind: what it graded: `question`, `nugget`, or passages as a whole (`direct`).
         items: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.

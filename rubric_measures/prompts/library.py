@@ -441,20 +441,9 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """The sha256 of everything that decides what the model is shown and how its reply is read."""
-        return content_hash(
-            {
-                **({"lists": self.lists} if self.lists else {}),
-                "context_line": self.context_line,
-                "defaults": dict(self.defaults),
-                "format": self.format,
-                "json_fields": list(self.json_fields),
-                "labels": list(self.labels),
-                "parser": self.parser,
-                "scale": list(self.scale) if self.scale else None,
-                "system": self.system,
-                "text": self.text,
-            }
-        )
+        names = ["context_line", "format", "json_fields", "labels", "parser", "scale", "system", "text"]
+        said = {name: getattr(self, name) for name in (*names, *(["lists"] if self.lists else []))}
+        return content_hash({"defaults": dict(self.defaults), **said})
 
     def render(self, **values: object) -> tuple[Message, ...]:
         """The messages with all fields filled in, in one pass: a value that holds `{name}` is not filled in again.
@@ -577,8 +566,6 @@ def load_prompt(name: str) -> Prompt:
     else:
         raise UnknownNameError("prompt", name, prompt_names(), hint="(or give a .toml file)")
     given: dict[str, Any] = {key: tuple(said) if isinstance(said, list) else said for key, said in entry.items()}
-    if "fields" in given:
-        given["json_fields"] = given.pop("fields")
     return Prompt(**{"text": "", **given, "prompt_class": name})
 
 

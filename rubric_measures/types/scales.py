@@ -109,7 +109,7 @@ def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None,
     """
     numbers = [*ends, *(one for one in (covers, partial) if one is not None)]
     if len(ends) != 2 or not all(type(one) is int for one in numbers) or not ends[0] < ends[1]:
-        return "a scale is two whole numbers, [lowest, highest]; covers and partial are whole numbers, too"
+        return "a scale is [lowest, highest], two whole numbers, and so are its covers and partial"
     lowest, highest = ends
     if highest - lowest > _MOST_STEPS:
         return f"a scale has at most {_MOST_STEPS} steps"

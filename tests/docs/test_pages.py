@@ -247,7 +247,7 @@ def test_tournament(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     printed = re.findall(r"```text\n(.*?)```", PAGE_TOURNAMENT, re.S)
     assert outputs[0].out == printed[0]
     notes = outputs[0].err
-    for said in ("concise has none to q06", "50 games (50 new)", "the games do not fix every", "only 9 queries"):
+    for said in ("such as that of concise to q06", "50 games (50 new)", "the games do not fix every", "only 9 queries"):
         assert said in notes
     nuggets, games = (read_leaderboard(name) for name in ("nuggets.tsv", "tournament.tsv"))
     rating, share = (games.column(name) for name in ("BradleyTerry", "WinRate"))
