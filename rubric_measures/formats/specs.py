@@ -246,13 +246,14 @@ class Inside(Struct, frozen=True):
                     raise FormatError(f"expected an object; found {cells!r:.40}")
                 variant = self._variant(cells)
                 fields = self.variants[variant]
-                flat = _flat(cells, _outer(fields))
+                outer = _outer(fields)
+                flat = _flat(cells, outer) if outer else cells
                 said, further = _parsed(_places(fields, flat), flat, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, field=f"{where}.{error.field}".rstrip(".")) from None
             if is_keyed:
                 said = {self.key: key, "key": key, **given(said)}
-            further = _nested(further, _outer(fields))
+            further = _nested(further, outer) if outer else further
             rows.append(Row(number, {**said, self.to: variant} if self.to else said, further))
         return rows
 
@@ -491,7 +492,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         count, outer = 0, _outer(self.fields)
         ids = self._ids() if self.is_guarded else set[str]()
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
-            flat = _flat(cells, outer)
+            flat = _flat(cells, outer) if outer else cells
             columns = tuple(flat)
             try:
                 known = places.get(columns)
@@ -513,7 +514,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                 strange.update(
                     column for column, value in further.items() if column and value not in (None, "", {}, [])
                 )
-            yield Row(line, said, _nested(further, outer), cells)
+            yield Row(line, said, _nested(further, outer) if outer else further, cells)
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
         if strange:
@@ -638,8 +639,6 @@ def _outer(fields: Iterable[Field]) -> set[str]:
 
 def _flat(cells: Cells, outer: set[str]) -> Cells:
     """A row in which the fields of these objects are columns with a dot."""
-    if not outer:
-        return cells
     made: dict[str, Any] = {}
     for column, value in cells.items():
         is_outer = column in outer and isinstance(value, dict)
@@ -649,8 +648,6 @@ def _flat(cells: Cells, outer: set[str]) -> Cells:
 
 def _nested(row: dict[str, Any], outer: set[str]) -> dict[str, Any]:
     """The same backwards."""
-    if not outer:
-        return row
     made: dict[str, Any] = {}
     for column, value in row.items():
         first, dot, inner = column.partition(".")
