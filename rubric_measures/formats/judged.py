@@ -398,11 +398,11 @@ class Toolkit(NamedTuple):
     is_whole: bool = False
 
 
-_LINES = {"nuggetizer": AssignmentLine, "ragdoll": GradedAnswer, "dragun": AssessedReport}
-_SAID = {name: {**table(f"toolkit {name}"), "name": name, "type": lines} for name, lines in _LINES.items()}
-# Without a scale of its own, a toolkit has that of assigned nuggets.
 NUGGETIZER, RAGDOLL, DRAGUN = (
-    Toolkit(**{**said, "scale": Scale(*said["scale"]) if "scale" in said else ASSIGNED}) for said in _SAID.values()
+    # Without a scale of its own, a toolkit has that of assigned nuggets.
+    Toolkit(name=name, type=lines, **{**said, "scale": Scale(*said.get("scale", ASSIGNED))})
+    for name, lines in {"nuggetizer": AssignmentLine, "ragdoll": GradedAnswer, "dragun": AssessedReport}.items()
+    for said in [table(f"toolkit {name}")]
 )
 
 

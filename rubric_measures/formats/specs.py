@@ -99,10 +99,9 @@ def text(value: Any) -> str:
     """A text; a number that stands in its place is written as one."""
     if isinstance(value, str):
         return value
-    found = int(value) if isinstance(value, float) and value.is_integer() else value
-    if (isinstance(found, int) and not isinstance(found, bool)) or (isinstance(found, float) and math.isfinite(found)):
-        return str(found)
-    raise ValueError("expected a text")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+        raise ValueError("expected a text")
+    return str(int(value) if value == value // 1 else value)
 
 
 def words(value: Any) -> str:
@@ -457,16 +456,11 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
         A key may have several texts, in a list.
         """
-        rows = unwrapped(line, value)
+        names, (inner, *_) = map(self._names_of, self.keyed or ("", ""))
         lists = {key: said if isinstance(said, list) else [said] for key, said in value.items()}
-        is_plain = any(isinstance(said, list) for said in value.values()) and all(
-            isinstance(one, str) for said in lists.values() for one in said
-        )
-        if not self.keyed or (rows != [(line, value)] and not is_plain):
-            return rows
-        names, (inner, *_) = map(self._names_of, self.keyed)
-        if any(value.get(name) is not None for name in names):
-            return rows
+        has_rows = any(isinstance(said, list) and any(isinstance(one, dict) for one in said) for said in value.values())
+        if not self.keyed or has_rows or any(value.get(name) is not None for name in names):
+            return unwrapped(line, value)
         pairs = ((key, one if isinstance(one, dict) else {inner: one}) for key, said in lists.items() for one in said)
         return [(line, {**said, names[0]: key}) for key, said in pairs]
 
@@ -518,8 +512,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
         if strange:
-            shown = ", ".join(sorted(strange)[:_SHOWN]) + (", …" if len(strange) > _SHOWN else "")
-            warn("%s: %d further columns left out: %s", name, len(strange), shown)
+            warn("%s: %d further columns left out: %s", name, len(strange), _listed(sorted(strange)))
 
     def write(self, path: PathName, content: T) -> None:
         """Writes what such files hold; what they have no place for is counted and said.
@@ -685,8 +678,11 @@ def lacks(lacking: Sequence[Field], columns: Collection[str]) -> str:
     """Which fields are not there, by their names, what is, and what may be meant."""
     needed = "; ".join(" or ".join(field.names[:6]) for field in lacking)
     said = meant(columns, {name: field.names[0] for field in reversed(lacking) for name in field.names})
-    shown = ", ".join(list(columns)[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
-    return f"lacks {needed}; it has {shown or 'nothing'}{said}"
+    return f"lacks {needed}; it has {_listed(columns) or 'nothing'}{said}"
+
+
+def _listed(columns: Collection[str]) -> str:
+    return ", ".join(list(columns)[:_SHOWN]) + ", …" * (len(columns) > _SHOWN)
 
 
 def _parsed(places: _Places, cells: Cells, is_sparse: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -759,7 +755,6 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
     Attributes:
         type: what each is; `key` has attributes of it.
         named: the object with what its file says of it by its name; raises ValueError.
-        choices: the values of the fields that allow but a few texts, for errors.
         is_lenient: whether real files have NaN in the place of a text; it is none.
         texts: the JSON texts of a file with their lines, where they are others than those that stand there.
     """
@@ -767,7 +762,6 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
     type: type[R]
     forms: tuple[Form, ...] = ("jsonl",)
     named: Callable[[R, str], R] | None = None
-    choices: Sequence[str] = ()
     is_lenient: bool = False
     texts: Callable[[str], Iterable[tuple[int, bytes]]] = json_texts
 
@@ -784,7 +778,7 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
                 found = decoder.decode(data)
             except (ValueError, RecursionError):
                 data = without_nan(data) if self.is_lenient and b"NaN" in data else data
-                found = decoded(decoder, data, path=name, line=line, choices=self.choices)
+                found = decoded(decoder, data, path=name, line=line)
             check_utf8(data, path=name, line=line)
             force_setattr(found, "_source", data)
             try:

@@ -161,7 +161,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("queries", "q1\tskin\nq1\thair", ":2: q1 stands in line 1 already; keep one"),
     ("queries", "\tskin", ":1: query_id: is empty"),
     ("queries", '{"q1": 3}', ":1: text: expected a text; found '3'"),
-    ("queries", '{"q1": [3]}', ":1: query_id: lacks query_id or qid"),
+    ("queries", '{"q1": [3]}', ":1: text: expected a text; found '3'"),
     ("queries", [{"qid": "1", "query": "a"}, {"qid": "2"}], ":2: text: lacks text or query"),
     ("queries", [{"qid": True, "query": "a"}], ":1: qid: expected a text; found 'True'"),
     ("queries", '{"q1": "skin"', ":1: is not JSON"),
