@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, load_board, refuse, score
 from rubric_measures.analysis.facts import FLIPPED, FactDiff, QueryEvidence, Side, diff_facts, evidence
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, escaped, tell
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, escaped, naming, tell
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.boards.kept import read_gates
 from rubric_measures.corpora.answers import (
@@ -548,7 +548,8 @@ def read_evaluation(folder: str | os.PathLike[str]) -> EvaluatedAnswers:
     records = GradedRecords(load_graded(at / "graded.jsonl.gz"), report=GradingReport())
     bank = load_bank(at / "bank.csv")
     grades = load(records, bank, on_failed=kept.on_failed)
-    board = score(grades, None, list(kept.measures), overall=False, notes=False)
+    with naming(at):
+        board = score(grades, None, list(kept.measures), overall=False, notes=False)
     runs = tuple(run.run_id for run in runs_of_records(records))
     return EvaluatedAnswers(board, grades, bank, records, runs, at)
 

@@ -259,7 +259,7 @@ def check_bundle(folder: _Path) -> Proof:
         bank, qrels = (None if name is None else places[name] for name in (manifest.bank, manifest.qrels))
         grades = load(places[manifest.graded], bank, **{"on_failed": board.on_failed, **manifest.load})
         runs = [str(places[run]) for run in manifest.runs] or None
-        proof = _proved(board, grades, runs, qrels, part=manifest.certificate)
+        proof = _proved(board, grades, runs, qrels, part=manifest.certificate, source=folder)
     else:
         # Nothing can be computed again.
         proof = Proof((), unread(board.content), str(board.content.get("signature_hash", "")))

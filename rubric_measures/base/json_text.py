@@ -161,7 +161,7 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
             step = fits[0]
         field += f"[{step}]" if place else f".{step}"
         value = value[step]
-    lacks = re.match("Object missing required field `(.*)`|Expected `array` of length (.*)", what)
+    lacks = re.match(r"Object missing required field `(.*)`|Expected `array` of length (\d+)", what)
     if lacks and (lacks[1] or len(value) < int(lacks[2])):
         field += f".{lacks[1]}" if lacks[1] else f"[{len(value)}]"
         return field.removeprefix("."), "required field is missing"

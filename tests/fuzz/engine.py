@@ -202,7 +202,7 @@ def run_case(number: int, seed: str, seeds: Path, before: dict[Job, End], stream
         names,
         at_line_end=case.at_line_end,
         # In a database nothing stands between values: "2026-11-23Inf" is a day and a model of that name.
-        has_none=re.search(rb"(?i)\b(nan|inf|infinity)\b|\dInf", case.data) is not None,
+        has_none=re.search(rb"(?i)\b(nan|inf|infinity)\b|(?-i:Inf|NaN)", case.data) is not None,
     )
     line = after.trouble or (after.err.splitlines() or [""])[-1]
     if found == "long":

@@ -202,6 +202,7 @@ def write(folder: Path, text: str) -> str:
     [
         ('text = "x"\nscale = [0, \n', r"mine\.toml:\d: is no TOML"),
         ('target = "question"\n', "mine.toml: text: required field is missing"),
+        (GOOD.replace("[0, 3]", "[0]"), r"mine.toml: scale\[1\]: required field is missing"),
         (GOOD + "colour = 1\n", "mine.toml: .*colour"),
         (GOOD.replace("[0, 3]", "[3, 0]"), "a scale is .lowest, highest., two whole numbers"),
         (
