@@ -5,34 +5,22 @@ Queries may have facets (as those of TREC CAR) and say how long an answer may be
 
 from __future__ import annotations
 
-import contextlib
 import html
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple
 
-import msgspec
-
 from rubric_measures.base.errors import FormatError, warn
-from rubric_measures.base.files import (
-    iter_lines,
-    note_unfinished,
-    open_binary,
-    path_name,
-    peek_head,
-    read_text,
-)
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.files import note_unfinished, path_name, peek_head, read_text
 from rubric_measures.formats.answers import Length
 from rubric_measures.formats.base import Head, PathName, given
-from rubric_measures.formats.specs import DOC_IDS, Inside, Row, Spec, fields_of, same, spec, table
-from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, row_of, unwrapped
+from rubric_measures.formats.specs import Inside, Row, Spec, fields_of, same, spec, table
+from rubric_measures.formats.tables import Cells, Rows
 
 
 class Limit(NamedTuple):
@@ -256,7 +244,7 @@ def read_documents(paths: Sequence[PathName], wanted: AbstractSet[str] | None = 
     found: dict[str, tuple[Document, str, int]] = {}
     for path in paths:
         name, again = path_name(path), 0
-        for line, said, *_ in DOCUMENTS.rows(path if wanted is None else _sifted(path, wanted), wanted):
+        for line, said, *_ in DOCUMENTS.rows(path, wanted):
             document = Document(**said)
             known, first, at = found.setdefault(document.doc_id, (document, name, line))
             if known != document:
@@ -265,56 +253,3 @@ def read_documents(paths: Sequence[PathName], wanted: AbstractSet[str] | None = 
             again += (first, at) != (name, line)
         warn("%s: %d documents repeat an earlier one; each is kept once", name, again)
     return {doc_id: document for doc_id, (document, *_) in found.items()}
-
-
-def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
-    """Of a file of lines the rows whose id is wanted, nothing of others being read; other files as they are.
-
-    Which field of objects is the id, and whether lines have tabs and no header, is told by the first one.
-    """
-    name = path_name(path)
-    line, first = next(iter_lines(path), (0, b"")) if name != "-" else (0, b"")
-    cells = first.decode("utf-8", "replace").split("\t")
-    columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), None)
-    if first.lstrip()[:1] == b"{":
-        said: Any = None
-        with contextlib.suppress(FormatError):
-            said = parse_json(first, path=name, line=line)
-        # An object over several lines, or one that holds rows, is no line of a document.
-        field = next((one for one in DOC_IDS if said.get(one) not in (None, "")), None) if said else None
-        if field is None or unwrapped(line, said) != [(line, said)]:
-            return path
-        id_alone: Any = msgspec.defstruct("_Id", [("doc_id", str | int | None, None)], rename={"doc_id": field})
-        decode, columns = msgspec.json.Decoder(id_alone).decode, None
-        lines = _wanted_lines(path, wanted, lambda line: decode(line).doc_id or None)
-    elif (
-        columns and not first.startswith((b"[", PARQUET)) and not DOCUMENTS.is_header([cell.strip() for cell in cells])
-    ):
-        lines = _wanted_lines(path, wanted, lambda line: line.partition(b"\t")[0].decode())
-    else:
-        return path
-
-    def row(data: bytes, line: int) -> Cells:
-        if columns is None:
-            return as_object(parse_json(data, path=name, line=line), name, line)
-        try:
-            return row_of(columns, data.decode("utf-8").split("\t"), "first line", name, line)
-        except UnicodeDecodeError:
-            raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-
-    return Rows(name, columns, ((line, row(data, line)) for line, data in lines), columns is not None)
-
-
-def _wanted_lines(
-    path: PathName, wanted: AbstractSet[str], id_of: Callable[[bytes], Any]
-) -> Iterator[tuple[int, bytes]]:
-    """The lines of wanted documents, and those without an id, about which the reader of rows has something to say."""
-    asked = {*wanted, "None", ""}
-    with open_binary(path) as stream:
-        for number, line in enumerate(chain([stream.readline().removeprefix(b"\xef\xbb\xbf")], stream), 1):
-            try:
-                is_wanted = str(id_of(line)).strip() in asked
-            except (ValueError, RecursionError):
-                is_wanted = True
-            if is_wanted and not line.isspace():
-                yield number, line.rstrip(b"\r\n")

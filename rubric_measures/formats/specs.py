@@ -9,22 +9,23 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, defstruct
 from msgspec.json import Decoder
 from msgspec.json import format as formatted
 from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector, toml_tables
-from rubric_measures.base.json_text import check_utf8, decoded, json_texts, without_nan
+from rubric_measures.base.json_text import check_utf8, decoded, json_texts, parse_json, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import (
     Format,
@@ -418,7 +419,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             found: T = self.into(list(self.rows(source)))
             return found
 
-    def rows(self, source: Any, only: Container[str] | None = None) -> Iterator[Row]:
+    def rows(self, source: Any, only: AbstractSet[str] | None = None) -> Iterator[Row]:
         """The rows of a file, one after the other where none can be replaced by a later one.
 
         Args:
@@ -428,6 +429,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         found = rows_of(
             source, self.what, is_header=self.is_header, by_hand=self.by_hand, unwrap=self._unwrapped,
             bare=[[self._names_of(to)[0] for to in names] for names in self.bare], is_quoted=self.is_quoted,
+            sieve=None if only is None else partial(_sieve, self.fields[0].names, only),
         )  # fmt: skip
         if found.columns is not None:
             try:
@@ -479,7 +481,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         return {field.to: names for field, names in _places(self.fields, present)[0]}
 
     def _parsed(
-        self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: Container[str] | None
+        self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: AbstractSet[str] | None
     ) -> Iterator[Row]:
         places: dict[tuple[str, ...], _Places] = {}
         strange: Counter[str] = Counter()
@@ -721,6 +723,24 @@ def _parsed(places: _Places, cells: Cells, is_sparse: bool = False) -> tuple[dic
     return said, {column: cells[column] for column in places[1]} | others
 
 
+def _sieve(names: Sequence[str], only: AbstractSet[str], first: bytes) -> Callable[[bytes], bool]:
+    """What tells a wanted line by its id, or that it has none, nothing else of it being read.
+
+    Args:
+        names: the fields that may be the id of objects, of which the first line tells which; else it is the first cell.
+        only: the wanted ids.
+        first: a line.
+    """
+    kept = {*only, ""}
+    if first.lstrip()[:1] != b"{":
+        return lambda line: line.partition(b"\t")[0].decode().strip() in kept
+    said = parse_json(first)
+    field = next((one for one in names if said.get(one) not in (None, "")), names[0])
+    id_alone: Any = defstruct("_Id", [("id", str | int | None, None)], rename={"id": field})
+    decode = Decoder(id_alone).decode
+    return lambda line: str(decode(line).id or "").strip() in kept
+
+
 def _written(fields: Sequence[Field], said: Mapping[str, Any], is_sparse: bool) -> dict[str, Any]:
     """A row as it is written, with its further fields; see `Spec` for sparse ones."""
     outer = _outer(fields)
@@ -789,7 +809,7 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
         if not line:
             raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
 
-    def rows(self, source: Any, only: Container[str] | None = None) -> Iterator[Any]:
+    def rows(self, source: Any, only: AbstractSet[str] | None = None) -> Iterator[Any]:
         """The objects that count; see `read`."""
         found = self.each(source)
         keyed = ((line, tuple(str(getattr(one, to)) for to in self.key) or (line,), one) for line, one in found)

@@ -18,6 +18,8 @@ from rubric_measures.formats.base import PathName, cells_of, delimiter_of
 Cells: TypeAlias = Mapping[str, Any]
 # What rows an object is that stands alone in a file at this line.
 Unwrap: TypeAlias = Callable[[int, dict[str, Any]], list[tuple[int, Any]]]
+# By a first line whether others may be wanted.
+Sieve: TypeAlias = Callable[[bytes], Callable[[bytes], bool]]
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
 # What stands for a byte that is no UTF-8, and the letter that it is to Windows; some bytes are none.
@@ -52,6 +54,7 @@ def rows_of(
     is_quoted: bool = True,
     by_hand: bool = False,
     unwrap: Unwrap | None = None,
+    sieve: Sieve | None = None,
 ) -> Rows:
     """The rows of a table, whatever holds them.
 
@@ -64,6 +67,7 @@ def rows_of(
         is_quoted: whether cells of TSV without a header may stand in quotes; those of other tables always may.
         by_hand: whether people write such files: then no JSON object may name a field twice.
         unwrap: (line, object) -> the rows that one object holds, where it stands alone; see `unwrapped`.
+        sieve: tells of JSON lines, and of lines with tabs and no header, which are read; others are passed over.
 
     Raises:
         InputError: the file cannot be opened, or the source is no table.
@@ -76,6 +80,8 @@ def rows_of(
     if not isinstance(source, str) and not hasattr(source, "__fspath__"):
         return _in_memory(source, what, unwrap)
     name = path_name(source)
+    # Standard input is read once.
+    sieve = None if name == "-" else sieve
     head = peek_head(source)
     if not head.strip():
         raise FormatError(f"is empty; expected {what}", path=name)
@@ -84,10 +90,14 @@ def rows_of(
     if head.startswith(PARQUET):
         return Rows(name, None, _parquet(source, name))
     if head.lstrip()[:1] in (b"{", b"["):
-        return Rows(name, None, _json(source, name, by_hand, unwrap if head.lstrip()[:1] == b"{" else unwrapped))
+        return Rows(name, None, _json(source, name, by_hand, unwrap if head.lstrip()[:1] == b"{" else unwrapped, sieve))
     first = head.lstrip(b" \r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     is_plain = "\t" in first and not is_quoted and not is_header(cells_of(first))
-    lines = _cells(source, name, delimiter_of(first), csv.QUOTE_NONE if is_plain else csv.QUOTE_MINIMAL)
+    lines = _cells(source, name, delimiter_of(first), is_plain)
+    if is_plain and sieve is not None:
+        one = next(lines)
+        found = _wanted_lines(source, sieve(first.encode()), one[0])
+        lines = chain([one], ((line, _letters(data, name, line).split("\t")) for line, data in found))
     return _delimited(lines, name, is_header, bare if "\t" in first else ())
 
 
@@ -160,30 +170,44 @@ def parquet_columns(source: PathName) -> tuple[str, ...]:
         return ()
 
 
-def _json(source: PathName, name: str, by_hand: bool, unwrap: Unwrap) -> Iterator[tuple[int, Cells]]:
+def _json(
+    source: PathName, name: str, by_hand: bool, unwrap: Unwrap, sieve: Sieve | None
+) -> Iterator[tuple[int, Cells]]:
     texts = json_texts(source)
     first = next(texts, None)
     if first is None:
         return
     second = next(texts, None)
+    if sieve is not None and second is not None and b"\n" not in first[1] and peek_head(source).lstrip()[:1] == b"{":
+        texts = _wanted_lines(source, sieve(first[1]), second[0])
     for line, data in chain([first], [] if second is None else [second], texts):
         value = parse_json(data, path=name, line=line)
         if by_hand:
             check_keys(data, path=name, line=line)
         alone = second is None and isinstance(value, dict)
         for number, row in unwrap(line, value) if alone else [(line, value)]:
-            yield number, as_object(row, name, number)
+            if not isinstance(row, dict):
+                raise FormatError(f"expected an object, found {row!r:.40}", path=name, line=number)
+            yield number, row
 
 
-def as_object(value: Any, name: str, line: int) -> dict[str, Any]:
-    """The value of a JSON text, where it is an object.
+def _wanted_lines(source: PathName, may_be: Callable[[bytes], bool], after: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file behind one that may be wanted; whoever reads them says what is wrong with others."""
+    with open_binary(source) as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                is_wanted = may_be(line)
+            except (ValueError, RecursionError):
+                is_wanted = True
+            if is_wanted and number > after and not line.isspace():
+                yield number, line.rstrip(b"\r\n")
 
-    Raises:
-        FormatError: it is none; names file and line.
-    """
-    if not isinstance(value, dict):
-        raise FormatError(f"expected an object, found {value!r:.40}", path=name, line=line)
-    return value
+
+def _letters(data: bytes, name: str, line: int) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
 
 
 def unwrapped(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
@@ -243,7 +267,7 @@ def row_of(columns: Sequence[str], cells: Sequence[str], said: str, name: str, l
     return dict(zip(columns, cells, strict=True))
 
 
-def _cells(source: PathName, name: str, delimiter: str, quoting: Any) -> Iterator[tuple[int, list[str]]]:
+def _cells(source: PathName, name: str, delimiter: str, is_plain: bool) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not empty, with the line where it begins.
 
     Bytes that are no UTF-8 are read as Windows writes them (cp1252), which is said.
@@ -265,8 +289,9 @@ def _cells(source: PathName, name: str, delimiter: str, quoting: Any) -> Iterato
 
         before = csv.field_size_limit(_LONGEST)
         reader = csv.reader(
-            watched(), delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t", quoting=quoting
-        )
+            watched(), delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t",
+            quoting=csv.QUOTE_NONE if is_plain else csv.QUOTE_MINIMAL,
+        )  # fmt: skip
         try:
             line = 1
             for cells in reader:
