@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, warn
+from rubric_measures.base.errors import FormatError, InputError, naming, warn
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats import FORMATS, banks, detect_format, judged, support, trec
 from rubric_measures.formats.answers import (
@@ -38,7 +38,6 @@ class Options:
         collection: where texts come from, for records made of a table of grades.
         bank: the test bank of grades.
         wanted: which grade set of records counts.
-        run: the run to write, of several.
         answers: the answers that support judgments are about.
         name: what errors call the records.
     """
@@ -46,7 +45,6 @@ class Options:
     collection: str | Sequence[str] | None = None
     bank: TestBank | None = None
     wanted: Grader = field(default_factory=Grader)
-    run: str | None = None
     answers: Sequence[Answer] = ()
     name: str = "the records"
 
@@ -68,15 +66,6 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
     several = [doc_id for (_, doc_id), found in labels.items() if len(found) > 1]
     warn("%d passages have several judgments; the highest is written (such as %s)", len(several), *several[:1] or [""])
     return [Qrel(*pair, max(found)) for pair, found in labels.items()]
-
-
-def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:
-    runs = {run.run_id: run for run in trec.runs_of_records(groups)}
-    if options.run is None or not runs:
-        return list(runs.values())
-    if options.run not in runs:
-        raise UnknownNameError("run", options.run, runs)
-    return [runs[options.run]]
 
 
 def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
@@ -150,7 +139,7 @@ def _requests_to_runs(lines: Sequence[judged.RequestLine], options: Options) -> 
         scores: Any = [getattr(one, "score", None) for one in line.candidates]
         scores = [float(-place) for place in range(len(doc_ids))] if None in scores else scores
         rows[query_id] = list(zip(itertools.repeat(query_id), doc_ids, scores, strict=False))
-    return [make_run(options.run or run_of_file(options.name), itertools.chain(*rows.values()))]
+    return [make_run(run_of_file(options.name), itertools.chain(*rows.values()))]
 
 
 def _requests_to_records(lines: Sequence[judged.RequestLine], options: Options) -> list[QueryPassages]:
@@ -247,7 +236,7 @@ def _reports_to_item_qrels(found: Sequence[CitedReport], _: Options) -> list[Qre
 
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
-    ("records", "runs"): _records_to_runs,
+    ("records", "runs"): lambda groups, _: trec.runs_of_records(groups),
     ("records", "assignments"): _records_to_assignments,
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,

@@ -58,42 +58,37 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
     _id_field = "doc_id"
 
     def __init__(self, read: Callable[[frozenset[str] | None], Mapping[str, Any]]) -> None:
-        self._read = read
-        self._asked: frozenset[str] = frozenset()
-        self._kept: Mapping[str, Any] = {}
-
-    @cached_property
-    def _all(self) -> Mapping[str, Any]:
-        return self._made(None)
+        self._read, self._asked = read, frozenset[str]()
+        self._known: dict[frozenset[str] | None, Mapping[str, Any]] = {}
 
     @property
     def _doc_cls(self) -> Any:
         return self.docs_cls()
 
-    def _made(self, wanted: frozenset[str] | None) -> Mapping[str, Any]:
-        found = self._read(wanted)
-        if any(not isinstance(one, str) and one.title for one in found.values()):
-            return found
-        return {key: formats.GenericDoc(key, one if isinstance(one, str) else one.text) for key, one in found.items()}
+    def _of(self, wanted: frozenset[str] | None = None) -> Mapping[str, Any]:
+        """The documents of some ids, or all of them, read once."""
+        if wanted not in self._known and None not in self._known:
+            found = self._read(wanted)
+            if not any(not isinstance(one, str) and one.title for one in found.values()):
+                made = formats.GenericDoc
+                found = {key: made(key, one if isinstance(one, str) else one.text) for key, one in found.items()}
+            self._known = {wanted: found}
+        return next(iter(self._known.values()))
 
     def keep(self, doc_ids: Iterable[str]) -> None:
         """Reads the files once for all that will be asked for; what is not among it takes another reading, of all."""
         self._asked = frozenset(doc_ids)
-        if self._asked and "_all" not in self.__dict__:
-            self._kept = self._made(self._asked)
 
     def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
         """The documents that exist, in the order asked for; the first question is for these alone."""
         asked = list(doc_ids)
-        if not self._asked:
-            self.keep(asked)
-        is_kept = "_all" not in self.__dict__ and self._asked.issuperset(asked)
-        found = self._kept if is_kept else self._all
+        self._asked = self._asked or frozenset(asked)
+        found = self._of(self._asked if self._asked.issuperset(asked) else None)
         return (found[doc_id] for doc_id in asked if doc_id in found)
 
     def docs_iter(self) -> Iterator[Any]:
         """All documents, in file order; also by position and slice, as ir_datasets and PyTerrier ask for them."""
-        found: Iterator[Any] = LazyDocsIter(lambda: list(self._all.values()), iter(self._all.values()))
+        found: Iterator[Any] = LazyDocsIter(lambda: list(self._of().values()), iter(self._of().values()))
         return found
 
     def docs_store(self) -> Docstore:
@@ -102,11 +97,11 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
 
     def docs_cls(self) -> Any:
         """The type of the documents."""
-        return next((type(document) for document in self._all.values()), formats.GenericDoc)
+        return next((type(document) for document in self._of().values()), formats.GenericDoc)
 
     def docs_count(self) -> int:
         """How many there are."""
-        return len(self._all)
+        return len(self._of())
 
 
 def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]]) -> Any:

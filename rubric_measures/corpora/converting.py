@@ -35,7 +35,6 @@ def convert(
     source: str | None = None,
     collection: str | Sequence[str] | None = None,
     bank: Bank | None = None,
-    run: str | None = None,
     answers: File | Iterable[File] = (),
     grader: str | Grader | None = None,
 ) -> Path:
@@ -50,7 +49,6 @@ def convert(
         collection: the texts, for records made of a table of grades; a source as in `pool`, or several files of
             documents.
         bank: the test bank, where grades become something else.
-        run: write this run, of several in records; the name of the run in requests.
         answers: the answers that support judgments of RAGDoll are about.
         grader: whose grades count: a name, or `model=…,prompt=…,scale=0-5:4`.
 
@@ -85,7 +83,7 @@ def convert(
         used = {"answers": kind == "support judgments", "grader": _chooses(set(wanted.given), kind, target)}
         refuse_unused(convert, given, (name for name, is_used in used.items() if not is_used))
         answered = [one for path in beside for one in read_answers(path)]
-        options = Options(collection, bank_of(bank), wanted, run, answered, path_name(paths[0]))
+        options = Options(collection, bank_of(bank), wanted, answered, path_name(paths[0]))
 
         def written(content: Any) -> None:
             for one in content if target == "runs" and Path(output).is_dir() else ():

@@ -88,11 +88,8 @@ class IdCleaner(dict[str, str]):
     def say(self, name: str) -> None:
         """Says once, with the count, that ids were changed in the file `name`."""
         if self:
-            identifier, written = next(iter(self.items()))
-            warn(
-                f"{name}: {len(self)} ids hold spaces or control characters and were percent-encoded "
-                f"({identifier!r} became {written}, another id)"
-            )
+            text = "%s: %d ids hold spaces or control characters and were percent-encoded (%r became %s, another id)"
+            warn(text, name, len(self), *next(iter(self.items())))
 
 
 # Of the comments that ir_metadata puts at the top of a run (Breuer, Keller and Schaer, SIGIR 2022).
@@ -539,10 +536,7 @@ def _write_run_files(path: PathName, runs: Sequence[Run]) -> None:
         return
     if len(runs) > 1:
         names = ", ".join(run.run_id for run in runs[:4])
-        raise InputError(
-            f"{path_name(path)}: a run file holds one run, not {len(runs)} ({names}, …); choose one, or name a folder",
-            settings=("run",),
-        )
+        raise InputError(f"{path_name(path)}: a run file holds one run, not {len(runs)} ({names}, …); name a folder")
     write_runs(path, runs)
 
 

@@ -198,8 +198,6 @@ def test_records_to_runs(files: Path) -> None:
     assert run(files, "records.jsonl.gz", "--to", "run", "-o", str(folder)) == 0
     assert sorted(path.name for path in folder.iterdir()) == ["s1.run", "s2.run"]
     assert read_run(folder / "s1.run").rankings["q1"].doc_ids == ["d1", "d2"]
-    assert run(files, "records.jsonl.gz", "--to", "run", "--run", "s2", "-o", str(files / "out.run")) == 0
-    assert read_run(files / "out.run").run_id == "s2"
 
 
 def test_banks_and_queries(files: Path) -> None:
@@ -325,7 +323,6 @@ def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.Captur
         (["items.csv", "--to", "records"], "name a collection"),
         (["items.qrels", "--from", "qrels"], "judges items"),
         (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
-        (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
         (["bank.jsonl", "--answers", "answers.jsonl"], "answers would have no effect here"),
         (
             ["records.jsonl.gz", "--to", "assignments", "--bank", "bank.jsonl", "--grader", "gpt"],
