@@ -261,7 +261,7 @@ def test_a_query_that_the_bank_lacks_is_named_with_its_file(
     names = [str(folder / name) if "." in name and "/" not in name else name for name in command]
     assert main(names) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{where}: unknown query 'q2': did you mean q1?" in line
+    assert f"{where}: unknown query 'q2': known: q1" in line
     assert not (folder / "new.gz").exists()
 
 

@@ -76,7 +76,7 @@ def test_a_name_or_keys_choose_the_grader(text: str, value: str, capsys: pytest.
         ),
         ("modle=gpt-4o", "unknown key of a grader 'modle': did you mean model"),
         ("model=gpt-4o,prompt_class=Mine", "unknown key of a grader 'prompt_class': did you mean prompt?"),
-        ("grade_set=aaaa", "unknown key of a grader 'grade_set': did you mean set"),
+        ("grade_set=aaaa", "unknown key of a grader 'grade_set': known: assessors, items, kind"),
         ("gpt-4o,set=aaaa", "'gpt-4o' has no value; write model=NAME,prompt=NAME,… (--grader)"),
         ("model=gpt-4o,set=", "'set' has no value"),
         ("", "'' has no value"),

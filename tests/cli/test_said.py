@@ -60,4 +60,4 @@ def test_bash_completes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_without_shtab_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(__import__("sys").modules, "shtab", None)
     assert main(["--completion", "bash"]) == 2
-    assert "rubric_measures[completion]" in capsys.readouterr().err
+    assert "pip install '.[completion]'" in capsys.readouterr().err
