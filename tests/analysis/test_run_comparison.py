@@ -28,6 +28,10 @@ def test_runs_share_a_letter_exactly_where_they_are_not_told_apart() -> None:
     for pair in result.pairs:
         of_first, of_second = (group_letters(run, result.groups) for run in (pair.first, pair.second))
         assert set(of_first).isdisjoint(of_second) is pair.significant
+        # An interval holds 0 exactly where the test tells nothing apart.
+        assert (pair.test.low > 0 or pair.test.high < 0) is pair.significant
+    # The data are one more round: nothing is less likely than that.
+    assert min(pair.p_adjusted for pair in result.pairs) == pytest.approx(1 / 501)
 
 
 def test_intervals_are_at_the_level_at_which_the_tests_decide() -> None:

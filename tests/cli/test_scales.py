@@ -154,12 +154,13 @@ def test_records_that_say_a_range_alone_are_read_and_asked_for_their_level(
         assert f"RubricCover(rel={highest - 1})@20" in out and "0.6667" in out
 
 
-def test_a_grade_above_its_scale_is_refused_by_all_that_count_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("grade", [7, -2])
+def test_a_grade_off_its_scale_is_refused_by_all_that_count_it(
+    grade: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "bank.jsonl", BANK[:1])
-    entry = grade_set({"q1/a": 7, "q1/b": 1})
+    entry = grade_set({"q1/a": grade, "q1/b": 1})
     write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [entry], {"one": 1}, 1)]]])
     for command in (
         ("leaderboard", "graded.jsonl", "-m", "RubricCover@20"),
@@ -169,9 +170,10 @@ def test_a_grade_above_its_scale_is_refused_by_all_that_count_it(
         ("review", "graded.jsonl", "--bank", "bank.jsonl", "--export", "out"),
     ):
         said = call(capsys, *command, code=2)
-        assert "'q1/a'" in said and "the grade 7 is not on the scale 0 to 5" in said and "--grader scale=…" in said
+        assert f"'q1/a': the grade {grade} is not on the scale 0 to 5" in said and "--grader scale=…" in said
+    wider = "scale=-2-10:7"
     assert "RubricCover(rel=7)@20" in call(
-        capsys, "leaderboard", "graded.jsonl", "-m", "RubricCover@20", "--grader", "scale=0-10:7"
+        capsys, "leaderboard", "graded.jsonl", "-m", "RubricCover@20", "--grader", wider
     )
 
 
