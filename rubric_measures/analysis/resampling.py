@@ -389,7 +389,7 @@ class Drawn:
         queries, and rounds that draw one query again and again know no chance at all. Rounds in which a statistic is
         undefined are left out.
 
-        How often equal judges and agents are told apart is in benchmarks/README.md.
+        How often equal graders and agents are told apart is in benchmarks/README.md.
 
         Source: Romano and Wolf, Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing (JASA 2005),
         the single-step form.

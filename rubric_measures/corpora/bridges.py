@@ -227,7 +227,7 @@ def _reports_to_answers(found: Sequence[CitedReport], _: Options) -> list[Answer
 
 
 def _reports_to_item_qrels(found: Sequence[CitedReport], _: Options) -> list[Qrel]:
-    """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
+    """What graders put into `evaldata.nugget_grades`; the document is called after the run."""
     rows = [(one.query_id, one.run_name, said.grade, item) for one in found for item, said in one.item_grades().items()]
     graded = [Qrel(query_id, run_id, grade, item) for query_id, run_id, grade, item in rows if grade is not None]
     warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(rows) - len(graded))

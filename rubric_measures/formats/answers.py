@@ -185,7 +185,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
             where these are numbers.
         documents: id -> {text, title, url}.
         segments: the same (RAGDoll).
-        evaldata: what judges added, `nugget_grades` among it.
+        evaldata: what graders added, `nugget_grades` among it.
     """
 
     metadata: ReportMetadata = msgspec.field(default_factory=ReportMetadata)

@@ -78,7 +78,7 @@ def lexical_verdict(query: str, documents: str, answer_a: str, answer_b: str) ->
         coverage = |W(answer) ∩ W(query and documents)|,   without documents |W(answer)|
 
     W is as for `lexical_grade`. Repeating a word wins nothing, and the order in which the answers are shown does not
-    matter; length does, as a longer answer has room for more words. A floor that an LLM judge has to beat.
+    matter; length does, as a longer answer has room for more words. A floor that a model has to beat.
 
     >>> lexical_verdict("Why is the sky blue?", "Air scatters blue light.", "It is blue.", "Air scatters light.")
     '[[B]]'

@@ -317,13 +317,13 @@ class QueueChoice:
         order: of the grades.
         assessor: who asks, of the orders `decide` and `differ`; empty in others.
         queries: only these queries, where the assessor was given some; empty takes all.
-        judges: of the order `differ`: the assessor is the adjudicator, who decides what others differ on.
+        adjudicates: of the order `differ`: the assessor is the adjudicator, who decides what others differ on.
     """
 
     order: str = "query"
     assessor: str = ""
     queries: tuple[str, ...] = ()
-    judges: bool = False
+    adjudicates: bool = False
 
 
 class CellQueue:
@@ -396,4 +396,4 @@ def _is_split(material: Material, cell: CellKey, said: Mapping[str, AssessorGrad
     for name, one in said.items():
         if one.stands is not None:
             grades[name] = one.stands
-    return len(set(grades.values())) > 1 and (choice.assessor in grades or choice.judges)
+    return len(set(grades.values())) > 1 and (choice.assessor in grades or choice.adjudicates)

@@ -210,8 +210,8 @@ def choice_of(review: Review, asked: Asked) -> QueueChoice:
 def queue_choice(review: Review, order: str, assessor: str) -> QueueChoice:
     """The queue of an order, for an assessor."""
     mine = assessor if order in ("decide", "differ") else ""
-    judges = order == "differ" and bool(assessor) and assessor == review.adjudicator
-    return QueueChoice(order, mine, review.assignments.get(assessor, ()), judges)
+    adjudicates = order == "differ" and bool(assessor) and assessor == review.adjudicator
+    return QueueChoice(order, mine, review.assignments.get(assessor, ()), adjudicates)
 
 
 def check_url(choice: QueueChoice, cell: CellKey, **more: str) -> str:
@@ -279,7 +279,7 @@ class Seat:
         at = cells.index(cell) + 1
         around = cells[at:] + cells[:at]
         for one in around:
-            if self.queue.place(one) is not None and (self.choice.judges or self.is_new(one)):
+            if self.queue.place(one) is not None and (self.choice.adjudicates or self.is_new(one)):
                 return ScreenAnswer(redirect=check_url(self.choice, one))
         for one in filter(self.waits, around):
             return ScreenAnswer(redirect=check_url(self.choice, one, auto="1"))
@@ -297,8 +297,8 @@ def queue(review: Review, asked: Asked) -> ScreenAnswer:
         cards.append({"order": order, "name": name, "purpose": purpose, **seat.progress(), "start": seat.start()})
     snapshot = review.store.snapshot()
     # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
-    judges = bool(asked.assessor) and asked.assessor == review.adjudicator
-    cards.sort(key=lambda card: (not card["start"], judges and card["order"] != "differ"))
+    adjudicates = bool(asked.assessor) and asked.assessor == review.adjudicator
+    cards.sort(key=lambda card: (not card["start"], adjudicates and card["order"] != "differ"))
     return page(
         "cards.html",
         review,
@@ -379,8 +379,8 @@ def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
     # Only then may the grader's grade be shown.
     done = said is not None and (said.grade is not None or said.final is not None)
     # Who decides for all has to see what all say.
-    judges = seat.choice.judges and is_in
-    shown = done or judges or not seat.review.blind
+    adjudicates = seat.choice.adjudicates and is_in
+    shown = done or adjudicates or not seat.review.blind
     assessors = snapshot.grades.get(cell, {}) if shown else {}
     return {
         "cell": cell,
@@ -392,9 +392,9 @@ def _row(seat: Seat, cell: CellKey) -> dict[str, Any]:
         "before": seat.assessor in material.earlier(cell),
         "said": said,
         "done": done,
-        "judges": judges,
+        "adjudicates": adjudicates,
         "adjudicated": adjudicated(snapshot.grades.get(cell, {})) if shown else None,
-        "waits": not judges and seat.waits(cell),
+        "waits": not adjudicates and seat.waits(cell),
         "row": row if shown else None,
         "answer": row.answer if shown else "",
         # Who graded it in an earlier review, too, has one grade: the later.
@@ -411,7 +411,7 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     differ = Seat(review, queue_choice(review, "differ", asked.assessor), asked.assessor)
     seen = asked.assessor in review.material.said.shown.get(cell, ())
     # The adjudicator may have looked at what assessors say.
-    seen |= differ.choice.judges and differ.queue.place(cell) is not None
+    seen |= differ.choice.adjudicates and differ.queue.place(cell) is not None
     blind = review.blind and not seen
     review.store.grade(asked.assessor, cell, grade, row.grade, blind=blind, note=asked.get("note"), queue=choice.order)
     return Seat(review, choice, asked.assessor).onward(cell)
@@ -433,7 +433,7 @@ def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
     reason = asked.get("reason") or (said.reason if said else "")
     if decision == ADJUDICATE:
         grade, reason = _asked_grade(review, asked), asked.get("note")
-        if not seat.choice.judges:
+        if not seat.choice.adjudicates:
             raise InputError("only the adjudicator decides what assessors differ on")
         if grade is None or seat.queue.place(cell) is None:
             raise InputError("assessors do not differ there, or it was decided already; undo takes a decision back")

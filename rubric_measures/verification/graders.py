@@ -175,8 +175,8 @@ def _by_table(path: str | os.PathLike[str], grader: str | None, is_same: bool) -
         people = [row for row in rows if row.grader.startswith(HUMAN)]
         others = people or [row for row in rows if row.grader != grader]
         if not people and (grader is None or len({row.grader for row in others}) != 1):
-            judges = ", ".join(sorted({row.grader for row in rows}))
-            problem = f"{os.fspath(path)}: grades by {judges}; name the grader, and who is the truth"
+            named = ", ".join(sorted({row.grader for row in rows}))
+            problem = f"{os.fspath(path)}: grades by {named}; name the grader, and who is the truth"
             raise InputError(problem, settings=("grader", "against"))
         rows = others
     found: dict[_Key, dict[str, float]] = {}
