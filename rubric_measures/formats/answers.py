@@ -512,7 +512,7 @@ def read_answer_table(
             are not clear, or a question is empty; names file, line and columns.
         MissingExtraError: it is parquet, and pyarrow is not installed.
     """
-    name, _, found, _ = rows_of(source, "answers")
+    name, found, _ = rows_of(source, "answers")
     said = dict(columns or {})
     rows = [(line, _flat(row["row"] if isinstance(row.get("row"), dict) else row)) for line, row in found]
     present = list(dict.fromkeys(column for _, row in rows for column in row))
@@ -546,7 +546,7 @@ def read_answer_table(
             row.line, row.said["query"], row.said["answer"], row.said["id"], row.said["run"],
             tuple(row.said["contexts"] or ()), tuple(row.said["reference"] or ()),
         )
-        for row in form.rows(Rows(name, None, filled))
+        for row in form.rows(Rows(name, filled))
     ]  # fmt: skip
     used = {role: chosen[role][0] for role in ROLES if chosen[role]}
     return AnswerTable(name, tuple(made), used, tuple(one for one in present if one and one not in used.values()))

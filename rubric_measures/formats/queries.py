@@ -166,7 +166,7 @@ def _trec_rows(path: str | os.PathLike[str]) -> Rows:
     # Lines are counted with those of comments.
     content = re.sub(r"<!--.*?-->", lambda found: "\n" * found[0].count("\n"), content, flags=re.S)
     found = _BLOCK.finditer(content)
-    return Rows(name, None, ((content.count("\n", 0, one.start()) + 1, _topic(one)) for one in found))
+    return Rows(name, ((content.count("\n", 0, one.start()) + 1, _topic(one)) for one in found))
 
 
 def _topic(found: re.Match[str]) -> Cells:

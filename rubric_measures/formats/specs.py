@@ -431,11 +431,6 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             bare=[[self._names_of(to)[0] for to in names] for names in self.bare], is_quoted=self.is_quoted,
             sieve=None if only is None else partial(_sieve, self.fields[0].names, only),
         )  # fmt: skip
-        if found.columns is not None:
-            try:
-                _places(self.fields, found.columns)
-            except FormatError as error:
-                raise FormatError(error.problem, path=found.name, line=1, field=error.field) from None
         rows = self._parsed(found.rows, found.name, found.is_text, only)
         if not self.key:
             return rows

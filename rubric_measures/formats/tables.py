@@ -34,13 +34,11 @@ class Rows(NamedTuple):
 
     Attributes:
         name: the file, or what stands for it in messages.
-        columns: the columns; None where each row says its own.
         rows: (line in the file, else number of the row; column -> cell), once.
         is_text: whether cells are texts, as those of CSV.
     """
 
     name: str
-    columns: tuple[str, ...] | None
     rows: Iterator[tuple[int, Cells]]
     is_text: bool = False
 
@@ -88,9 +86,9 @@ def rows_of(
     if b"\0" in head and not head.startswith(PARQUET):
         raise FormatError(f"is no text; expected {what}", path=name)
     if head.startswith(PARQUET):
-        return Rows(name, None, _parquet(source, name))
+        return Rows(name, _parquet(source, name))
     if head.lstrip()[:1] in (b"{", b"["):
-        return Rows(name, None, _json(source, name, by_hand, unwrap if head.lstrip()[:1] == b"{" else unwrapped, sieve))
+        return Rows(name, _json(source, name, by_hand, unwrap if head.lstrip()[:1] == b"{" else unwrapped, sieve))
     first = head.lstrip(b" \r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     is_plain = "\t" in first and not is_quoted and not is_header(cells_of(first))
     lines = _cells(source, name, delimiter_of(first), is_plain)
@@ -122,7 +120,7 @@ def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
             _check_columns(row, name)
             yield number, _plain(dict(row))
 
-    return Rows(name, None, rows())
+    return Rows(name, rows())
 
 
 def _check_columns(columns: Iterable[Any], name: str, line: int = 0) -> None:
@@ -237,7 +235,7 @@ def _delimited(
         known = next((tuple(names) for names in bare if len(names) == len(columns)), None)
         if known is None:
             # The header lacks something: whoever knows the columns says what.
-            return Rows(name, columns, iter(()), True)
+            return Rows(name, iter([(first[0], dict.fromkeys(columns))]), True)
         columns, said, lines = known, "first line", chain([first], lines)
     _check_columns(columns, name, first[0])
 
@@ -245,7 +243,7 @@ def _delimited(
         for line, cells in lines:
             yield line, row_of(columns, cells, said, name, line)
 
-    return Rows(name, columns, rows(), True)
+    return Rows(name, rows(), True)
 
 
 def row_of(columns: Sequence[str], cells: Sequence[str], said: str, name: str, line: int) -> Cells:

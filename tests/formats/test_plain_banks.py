@@ -109,7 +109,7 @@ def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("query,text\nq1,Why?\n", ":1: query_id: is no test bank (lacks query_id or qid"),
-        ("query_id,item\nq1,Why?\n", ":1: text: is no test bank (lacks text or question_text or nugget_text or"),
+        ("query_id,item\nq1,Why?\n", ":2: text: lacks text or question_text or nugget_text or"),
         ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (lacks text or question_text"),
         ("query_id,question,answer\nq1,Why?,So.\n", ":2: may be answers, or a bank: of a bank, call"),
         ("topic,nugget,importance\nq1,It is blue.,must\n", ":2: importance: expected vital or okay; found 'must'"),

@@ -100,7 +100,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("bank", [{"query_id": "q2", "items": [{**QUESTION, "query_id": "q"}]}], ":1: items[0].query_id: the item belongs"),
     ("bank", [FACET, {**FACET, "facet_text": "B"}], ":2: facet 'T' has two texts"),
     ("bank", [FACET, {**FACET, "items": [{**QUESTION, "question_text": "Who?"}]}], ":2: item 'i' has two texts"),
-    ("bank:csv", "query_id,kind\nq1,nugget\n", ":1: text: lacks text or question_text or nugget_text or question"),
+    ("bank:csv", "query_id,kind\nq1,nugget\n", ":2: text: lacks text or question_text or nugget_text or question"),
     ("bank:csv", "query_id,text,kind\nq1,A,fact\n", ":2: kind: expected question or nugget; found 'fact'"),
     ("bank:csv", "query_id,text,importance\nq1,A,must\n", ":2: importance: expected vital or okay; found 'must'"),
     ("bank:csv", "query_id,text,weight\nq1,A,much\n", ":2: weight: expected a number, at most 1e+100; found 'much'"),
