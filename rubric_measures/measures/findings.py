@@ -10,7 +10,7 @@ import logging
 import math
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from functools import cache
 from urllib.parse import unquote
@@ -192,8 +192,10 @@ class Looked(Struct):
     _facts: dict[str, tuple[float, ...]] = {}
     # Of items: weight, whether it is vital, and whether it alone has no grade.
     _items: list[Array] = field(default_factory=lambda: [np.zeros((3, 0))])
-    # Of runs: the queries that they rank, those where nearly all documents have one score, an id of those where none of
-    # the first documents has a grade, and ids without grades, each with one of the grades.
+    # Of runs: how many grades of what they rank are above 0, and above 1; the queries that they rank; those where
+    # nearly all documents have one score; an id of those where none of the first documents has a grade; ids
+    # without grades, each with one of the grades.
+    _above: Counter[tuple[str, int]] = field(default_factory=Counter)
     _ranked: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _tied: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _strange: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -213,6 +215,13 @@ class Looked(Struct):
         lost = dict[str, list[str]]()
         # An answer is no document of a collection.
         is_sampled, are_answers = len(self._facts) <= SAMPLED and not grades.answers, bool(grades.answers)
+        rows = np.concatenate([*(one.rows for one in rankings.values()), []]).astype(int)
+        numbers = np.repeat(np.arange(len(rankings)), [len(one.rows) for one in rankings.values()])
+        for level in (0, 1):
+            # The last one stands for documents without a grade.
+            counts = np.append((grades.grades > level).sum(axis=1), 0)[rows]
+            above = np.bincount(numbers, counts, len(rankings))
+            self._above.update({(run_id, level): int(count) for run_id, count in zip(rankings, above, strict=True)})
         for run_id, one in rankings.items():
             self._ranked[run_id].append(name)
             if one.is_tied:
@@ -282,6 +291,11 @@ class Looked(Struct):
             such = names[parts.argmax()]
             text = f"{parts.sum()} of {count} grades are fractions below 1 (such as in query {such}), and the others go"
             yield Note(f"{text} up to {highest:g}: are some of them on the scale 0 to 1?", (such,))
+        share = 1 - above_1.sum() / max(above_0.sum(), 1)
+        below = [run for run in self._ranked if not self._above[run, 1] and share ** self._above[run, 0] < _CHANCE]
+        if below and highest > 1:
+            text = f"no grade of {len(below)} runs ({below[0]}) is above 1, and others go up to {highest:g}"
+            yield Note(f"{text}: are these on two scales?", tuple(below))
         for place in range(_QUERIES, len(names) - _QUERIES + 1 if sizes.all() and not parts.any() else 0):
             first, last = high[:place], high[place:]
             if first.min() > last.max() or first.max() < last.min():

@@ -99,6 +99,16 @@ def test_odd_but_right_grades_raise_no_alarm(name: str) -> None:
     assert warnings(board_of(graded(RIGHT[name]))) == []
 
 
+def test_a_run_whose_own_grades_are_on_another_scale_is_named() -> None:
+    # Its documents are the last three; a run that finds nothing is none.
+    own, nothing = ({q: {d: 1.0 / n for n, d in enumerate(docs, 1)} for q in QUERIES} for docs in (DOCS[3:], DOCS[:1]))
+    rows = graded(lambda *at: 0 if at[1] == 0 else usual(*at) / 5 if at[1] > 2 else usual(*at))
+    said = "no grade of 1 run (run1) is above 1, and others go up to 5: are these on two scales?"
+    for one in (rows, [row._replace(relevance=float(round(row.relevance))) for row in rows]):
+        board = board_of(one, a_run(), own, nothing, measures="RubricCover(rel=4)@3")
+        assert ([note.ids for note in board.notes if note.text == said]) == [("run1",)]
+
+
 @pytest.mark.parametrize(
     ("queries", "higher", "is_warning"),
     [
