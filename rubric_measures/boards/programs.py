@@ -35,7 +35,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -381,7 +381,9 @@ def with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Meas
         official.inputs.grades,
     )
     said = list(ours.said)
-    say(_of_queries(ours.inputs.grades, official.inputs.grades), said)
+    if apart := sorted(ours.inputs.grades.keys() ^ official.inputs.grades.keys()):
+        text = f"means are over different queries: {len(apart)} are only graded or only judged (such as {apart[0]})"
+        say([Note(text, tuple(apart))], said)
     sides = {name: official if name in official.measures else ours for name in measures}
     return replace(
         ours,
@@ -403,15 +405,6 @@ def _joined(
 ) -> dict[str, list[str]]:
     joined = {run: join({*some.get(run, ())}, {*more.get(run, ())}) for run in sorted({*some, *more})}
     return {run: sorted(queries) for run, queries in joined.items() if queries}
-
-
-def _of_queries(graded: Mapping[str, str], judged: Mapping[str, str]) -> Iterator[Note]:
-    only = [("graded", sorted(graded.keys() - judged.keys())), ("judged", sorted(judged.keys() - graded.keys()))]
-    said = [f"{len(of)} only {what}" + "".join(f" (such as {one})" for one in of[:1]) for what, of in only]
-    if graded.keys() != judged.keys():
-        both = len(graded.keys() & judged.keys())
-        ids = tuple(sorted(graded.keys() ^ judged.keys()))
-        yield Note(f"means are over different queries: {both} are graded and judged, {', '.join(said)}", ids)
 
 
 def ragdoll_score(criteria: Iterable[tuple[float, str]], *, strict: bool) -> float | None:

@@ -477,21 +477,14 @@ def check_leaderboard(grades: Grades, runs: Sequence[Run], measures: Sequence[Me
         runs: the runs, as their files have them.
         measures: the measures of the leaderboard.
     """
-    cutoff = Plan(measures).depth
-    tallies: dict[str, Counter[str]] = {run.run_id: Counter() for run in runs}
-    ranks: dict[str, set[str]] = {run.run_id: set() for run in runs}
-    for run in runs:
-        for query_id, ids in run.with_scores().items():
-            if query_id in grades.queries:
-                ranks[run.run_id].add(query_id)
-                tallies[run.run_id].update(_tally(grades.queries[query_id], ids.given, cutoff))
-    seen = {query.query_id for query in grades.queries.values()}
-    checks = []
-    for run_id, of in sorted(tallies.items()):
+    cutoff, seen, checks = Plan(measures).depth, grades.queries.keys(), []
+    for run in sorted(runs, key=lambda one: one.run_id):
+        found = {query_id: ids for query_id, ids in run.with_scores().items() if query_id in seen}
+        of: Counter[str] = Counter()
+        for query_id, ids in found.items():
+            of.update(_tally(grades.queries[query_id], ids.given, cutoff))
         inside = of["inside"]
         judged, shared = (of[name] / inside if inside else None for name in ("judged", "tied"))
         by_rules = of["order_by_ties"], of["order_by_precision"]
-        checks.append(
-            RunCheck(run_id, len(ranks[run_id]), tuple(sorted(seen - ranks[run_id])), judged, shared, *by_rules)
-        )
+        checks.append(RunCheck(run.run_id, len(found), tuple(sorted(seen - found.keys())), judged, shared, *by_rules))
     return LeaderboardChecks(cutoff, tuple(checks))
