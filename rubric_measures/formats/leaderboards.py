@@ -105,13 +105,13 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
         return "scores"
     said: dict[Form, Any] = {}
     names = [set(one) for one in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True)][:-1]
-    numbers = [one for one in names if all(map(str.isdecimal, one)) and len(one) == max(map(len, names))]
+    numbers = [one for one in names if all(map(str.isdecimal, one))]
     for form, columns in COLUMNS.items():
         # Without `all` those of a ranking are those of a run, whose documents are no runs.
         if len(columns) == len(rows[0]) > 2 and ("Q0" not in columns or [ALL, "Q0"] in [row[:2] for row in rows]):
             topics = {row[columns.index("topic")] for row in rows if len(row) == len(columns)}
             are_known = bool(queries) and topics <= {*queries, ALL}, not topics.isdisjoint(queries)
-            said[form] = ALL in topics, *are_known, numbers == [topics]
+            said[form] = ALL in topics, *are_known, numbers == [topics] and len(topics) == max(2, *map(len, names))
     fitting = [form for form, one in said.items() if one == max(said.values())]
     if len(fitting) == 1:
         if not any(said[fitting[0]][:3]):

@@ -194,6 +194,12 @@ def test_what_lines_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptur
     assert (tmp_path / "b.txt").read_text() == "r%201\tall\tV\t1.0\n"
 
 
+@pytest.mark.parametrize("text", ["101 0 d1 1\n101 0 d2 0\n102 0 d3 1\n", "101 0 7 1\n101 0 8 0\n102 0 9 1\n"])
+def test_numbers_of_qrels_tell_no_columns(tmp_path: Path, text: str) -> None:
+    with pytest.raises(FormatError, match="could be any of"):
+        read_leaderboard(write_text(tmp_path / "qrels.txt", text))
+
+
 def test_real_files(caplog: pytest.LogCaptureFixture) -> None:
     path, golden = shared_data("kiddie") / "kiddie.eval.txt", shared_data("workbench-golden")
     with caplog.at_level(logging.INFO, logger="rubric_measures"):
