@@ -15,11 +15,11 @@ from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
     QueryPassages,
-    distributions_of,
+    confidences_of,
     reasons_of,
 )
 from rubric_measures.types.entities import RubricItem, TestBank
-from rubric_measures.types.scales import ANY_LEVEL, Scale, confidence_of, covering_level, refuse_off_scale
+from rubric_measures.types.scales import ANY_LEVEL, Scale, covering_level, refuse_off_scale
 
 
 class CheckedGrade(NamedTuple):
@@ -161,7 +161,7 @@ def _passage(
     label = passage.judged(query_id)
     grades, statuses = selector.grades_of(entry) if entry is not None else ({}, {})
     refuse_off_scale(selector.scale, grades, f"{selector.source}: query {query_id!r}, document {passage.doc_id!r}")
-    sure = distributions_of(entry) if entry is not None else {}
+    sure = confidences_of(entry) if entry is not None else {}
     reasons = reasons_of(entry) if entry is not None else {}
     answers = _answers(passage, entry)
     graded = grades.keys() | statuses.keys()
@@ -176,7 +176,7 @@ def _passage(
             answers.get(item_id, ""),
             label,
             passage.text,
-            confidence_of(sure[item_id]) if item_id in sure else None,
+            sure.get(item_id),
             reasons.get(item_id, ""),
         )
         for item_id in (sorted(graded) if items is None else items)

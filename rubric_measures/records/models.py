@@ -18,9 +18,9 @@ a cited document is graded for the sentences that cite it, each an item of its o
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -33,9 +33,9 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
-from rubric_measures.base.json_text import check_utf8, decoded, parse_json
+from rubric_measures.base.json_text import check_utf8, decoded
 from rubric_measures.types.entities import CitedAnswer, CitedSentence, GradeStatus, ItemKind, content_hash
-from rubric_measures.types.scales import HELD, LARGEST_SCORE, MOST_RELEVANT, SCALE_FIELDS, Distribution
+from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
 
 # The JSON itself; or that of which a record is a part, the field in which it stands ("" in a line), and its place.
 Source: TypeAlias = "bytes | tuple[Source, str, int]"
@@ -645,9 +645,7 @@ class GradeSetKey(NamedTuple):
 
 def making_of(entry: ItemGradeSet | DirectGrade) -> tuple[str, str, bytes, bytes, bytes]:
     """All that tells a grade set from others, as it stands there: thousands of grade sets say the same."""
-    kind = "direct" if isinstance(entry, DirectGrade) else entry.prompt_type
-    if kind is None:
-        kind = kind_of_set(cast(ItemGradeSet, entry))
+    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_set(entry)
     options = msgspec.json.encode(entry.llm_options) if entry.llm_options else b"{}"
     return entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text)
 
@@ -704,35 +702,30 @@ def reasons_of(entry: ItemGradeSet | DirectGrade) -> dict[str, str]:
     return {item_id: "\n".join(some) for item_id, some in texts.items() if some}
 
 
-def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distribution]:
-    """Item -> distribution over its grades, of the items that have one.
+def confidences_of(entry: ItemGradeSet | DirectGrade) -> dict[str, float]:
+    """Item -> the probability of its most probable grade, above 0 and at most 1, of the items that have one.
 
-    That is the distribution that the model gave its labels; without one, the share of the replicates that gave each
-    grade, of those that gave any.
+    The model gave it to the label; without that it is the share of the replicates with the most frequent grade, of
+    those that gave any.
 
     Raises:
-        FormatError: one is no distribution, or replicates are none.
+        FormatError: details hold no distribution over grades, or no replicates.
     """
-    found: dict[str, Distribution] = {}
+    found: dict[str, float] = {}
     for item_id, details in details_of(entry).items():
         try:
             told = msgspec.convert(details, _Details)
-            drawn = Counter(grade for grade, _ in told.replicates or () if grade is not None)
-            shares = {int(grade): share for grade, share in (told.distribution or drawn).items()}
-            total = math.fsum(shares.values())
-            is_off = told.distribution is not None and not abs(total - 1) < 1e-3
-            if is_off or min(shares.values(), default=0) < 0 or max(map(abs, shares), default=0) > LARGEST_SCORE:
-                raise ValueError
-        except (ValueError, OverflowError):
-            problem = f"details hold a wrong distribution over grades, or wrong replicates ({details!r:.80})"
-            raise FormatError(f"item {item_id!r}: its {problem}", field="details") from None
-        if shares:
-            found[item_id] = {grade: share / total for grade, share in sorted(shares.items())}
+        except msgspec.ValidationError as error:
+            problem = f"item {item_id!r}: its details hold a wrong distribution over grades, or wrong replicates"
+            raise FormatError(f"{problem}: {error}", field="details") from None
+        shares = told.distribution or Counter(grade for grade, _ in told.replicates or () if grade is not None)
+        if any(shares.values()):
+            found[item_id] = max(shares.values()) / math.fsum(shares.values())
     return found
 
 
 class _Details(msgspec.Struct):
-    distribution: dict[str, float] | None = None
+    distribution: dict[str, Annotated[float, Meta(ge=0, le=1)]] | None = None
     replicates: list[tuple[Annotated[int, _LABEL] | None, Any]] | None = None
 
 
@@ -883,7 +876,8 @@ def _parsed(data: bytes) -> tuple[str, list[GradedPassage]]:
     try:
         query_id, found = _LINES.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        data = _renamed(data)
+        # Some files call the replies of direct labels `answers`, which are lists of grade sets.
+        data = re.sub(rb'"answers"(\s*:\s*")', rb'"answer"\1', data)
         try:
             query_id, found = decoded(_LINES, data, choices=STATUSES)
         except FormatError as error:
@@ -898,22 +892,6 @@ def _parsed(data: bytes) -> tuple[str, list[GradedPassage]]:
     passages = [found] if isinstance(found, GradedPassage) else found
     note_sources(passages, ((data, "", place) for place in range(len(passages))))
     return query_id, passages
-
-
-def _renamed(data: bytes) -> bytes:
-    """A line with the replies of direct labels, which some files call `answers`, under the name that they have.
-
-    What is no line of passages stays, to be refused as it is.
-    """
-    try:
-        value = parse_json(data)
-        passages = value[1] if isinstance(value[1], list) else value[1:]
-        entries = [one for passage in passages for one in passage.get("grades") or () if "answers" in one]
-        for entry in entries:
-            entry.setdefault("answer", entry.pop("answers"))
-    except (FormatError, LookupError, TypeError, AttributeError):
-        return data
-    return json.dumps(value, ensure_ascii=False).encode("utf-8") if entries else data
 
 
 def _check(passages: Iterable[GradedPassage]) -> int:
@@ -944,7 +922,7 @@ def _check(passages: Iterable[GradedPassage]) -> int:
                         object_in(bytes(entry.provenance_text))
                         made = entry.provenance_text
                     if entry.details:
-                        distributions_of(entry)
+                        confidences_of(entry)
                     if not isinstance(entry, ItemGradeSet):
                         continue
                     named = entry.rated(items)[0] or [*entry.correct_answered, *entry.wrong_answered]

@@ -93,15 +93,6 @@ def as_number(value: float) -> float:
     return whole if whole == value else float(value)
 
 
-Distribution = Mapping[int, float]
-"""Grade -> probability; together they are 1."""
-
-
-def confidence_of(distribution: Distribution) -> float:
-    """The probability of the most probable grade, above 0 and at most 1."""
-    return max(distribution.values())
-
-
 def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None, names: Sequence[Any] = ()) -> str:
     """What is wrong with a scale; empty when nothing is.
 

@@ -15,8 +15,7 @@ from rubric_measures import Asking, Calls, grade
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading.asking import distribution_of_reply
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.records.models import ItemGradeSet, QueryPassages, distributions_of, load_graded
-from rubric_measures.types.scales import confidence_of
+from rubric_measures.records.models import ItemGradeSet, QueryPassages, confidences_of, details_of, load_graded
 from tests.fault_server import running
 from tests.function_backend import FunctionBackend
 from tests.grading_data import make_bank, make_groups, write_inputs
@@ -66,14 +65,14 @@ def test_label_probabilities_of_a_model_are_kept_and_choose_the_grade(
     sets = _sets(load_graded(out))
     cells = 0
     for entry in sets:
-        found = distributions_of(entry)
-        given = {rating.item_id: rating.self_rating for rating in entry.self_ratings or ()}
-        assert found.keys() == given.keys()
-        for item_id, shares in found.items():
-            assert sorted(shares) == [0, 1, 2, 3, 4, 5]
-            assert math.fsum(shares.values()) == pytest.approx(1, abs=1e-9)
+        sure = confidences_of(entry)
+        assert sure.keys() == {rating.item_id for rating in entry.self_ratings or ()}
+        for rating in entry.self_ratings or ():
             # The reply is the most probable label.
-            assert shares[int(given[item_id])] == confidence_of(shares) == max(shares.values())
+            shares = details_of(entry)[rating.item_id]["distribution"]
+            assert sorted(shares) == ["0", "1", "2", "3", "4", "5"]
+            assert sure[rating.item_id] == pytest.approx(shares[str(rating.self_rating)], abs=1e-5)
+            assert shares[str(rating.self_rating)] == max(shares.values())
             cells += 1
     assert cells == 12
 
@@ -97,17 +96,16 @@ def _replicated(tmp_path: Path, drawn: Sequence[str]) -> list[QueryPassages]:
 def test_replicates_are_a_distribution(tmp_path: Path) -> None:
     pytest.importorskip("openai")
     graded = _replicated(tmp_path, ["1", "5", "4", "4"])
-    [shares] = distributions_of(_sets(graded)[0]).values()
-    assert shares == {1: 0.25, 4: 0.5, 5: 0.25}
+    assert list(confidences_of(_sets(graded)[0]).values()) == [0.5]
 
 
 def test_a_distribution_that_is_none_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("openai")
     graded = _replicated(tmp_path, ["1", "3"])
     entry = _sets(graded)[0]
-    broken = entry.replacing(details={"i": {"distribution": {"1": 0.5, "x": 0.5}}})
+    broken = entry.replacing(details={"i": {"distribution": {"1": 0.5, "2": "x"}}})
     with pytest.raises(InputError, match="item 'i': its details hold a wrong distribution over grades"):
-        distributions_of(broken)
+        confidences_of(broken)
     broken = entry.replacing(details={"i": {"replicates": [[10**400, "x"]]}})
     with pytest.raises(InputError, match="item 'i': its details hold a wrong distribution"):
-        distributions_of(broken)
+        confidences_of(broken)
