@@ -27,7 +27,7 @@ import transformers
 
 import rubric_measures
 from benchmarks.hugging_face import save_t5
-from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.models import Request, make_backend
 from rubric_measures.models.hf import by_length, padded
 from rubric_measures.models.openai import OpenAICompatible
@@ -99,7 +99,7 @@ def write_inputs(folder: Path, passages: int, words: int, seed: int) -> tuple[Pa
         ids = range(int(query) * A_QUERY, min(passages, (int(query) + 1) * A_QUERY))
         texts = {f"{seed}-{place}": text(draw.randint(words // 2, words * 3 // 2)) for place in ids}
         records.append(QueryPassages(query, [GradedPassage(doc_id=doc, text=shown) for doc, shown in texts.items()]))
-    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items)))
+    write_bank(folder / "bank.jsonl", bank_from_items(items))
     write_graded(folder / "passages.jsonl.gz", records)
     return folder / "passages.jsonl.gz", folder / "bank.jsonl"
 

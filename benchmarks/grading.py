@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rubric_measures.base.files import iter_lines
-from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.measures.loading import load_records
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import RubricItem
@@ -53,7 +53,7 @@ def generate(folder: Path, seed: int = 1) -> None:
         for query in range(QUERIES)
         for number in range(ITEMS)
     ]
-    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items)))
+    write_bank(folder / "bank.jsonl", bank_from_items(items))
     (folder / "table.jsonl").write_text('{"reply": "3"}\n', encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import rubric_measures
-from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 from rubric_measures.types.entities import RubricItem
 from tests.example_records import bank_from_items
@@ -57,7 +57,7 @@ def write_inputs(folder: Path) -> None:
         RubricItem(f"q/{number}", "q", f"What does {' '.join(draw.sample(words, 6))} say of {number}?", "question")
         for number in range(ITEMS)
     ]
-    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items, {"q": "why"})))
+    write_bank(folder / "bank.jsonl", bank_from_items(items, {"q": "why"}))
     (folder / "first.toml").write_text(FIRST, encoding="utf-8")
     (folder / "prices.json").write_text(json.dumps({"m": PRICE}), encoding="utf-8")
     several = json.dumps({str(number): "3" for number in range(1, ITEMS + 1)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, make_item_id
 from tests.example_records import bank_from_items
@@ -48,5 +48,5 @@ def make_groups(queries: int = 2, passages: int = 4, length: int = 12) -> list[Q
 def write_inputs(folder: Path, queries: int = 2, passages: int = 4, items: int = 3) -> tuple[Path, Path]:
     passages_file, bank_file = folder / "passages.jsonl.gz", folder / "bank.jsonl"
     write_graded(passages_file, make_groups(queries, passages))
-    write_bank(bank_file, bank_entries(make_bank(queries, items)))
+    write_bank(bank_file, make_bank(queries, items))
     return passages_file, bank_file

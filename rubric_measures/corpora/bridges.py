@@ -281,7 +281,7 @@ def read_entries(path: PathName) -> list[banks.BankEntry]:
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
     if path_name(path) == "-" or banks.is_bank(path):
-        return banks.read_bank(path)
+        return list(banks.read_bank(path))
     name, is_told = bank_format(path)
     one = FORMATS[name]
     if one.read is None or not targets_of(one.kind, ["bank"]):

@@ -53,7 +53,7 @@ _OF_FORM = {"nugget-bank": ("format_version", "nugget_bank", "claim_bank"), "rag
 # Formats whose items are called by their text without the blanks around it.
 _STRIPPED = ("nuggets", "rubrics", "ragdoll:rubric")
 # Formats in which a query has several rows, that of an entry which was made among them.
-BY_FACET = ("", "bank", "bank:csv")
+BY_FACET = ("bank", "bank:csv")
 # Formats that call an item without an id by the md5 of its text.
 _HASHED = ("nugget-bank", "nugget-lists")
 
@@ -98,9 +98,9 @@ class BankEntry(Struct, frozen=True, kw_only=True):
         facets: facet id -> text, of those that the items name.
         odd: importances other than vital and okay, with their counts.
         further: what else the file says of it: `test_collection`, `info` (usually how the items were generated), …
-        form: the format that it was read from; empty where it was made.
+        form: the format that it was read from.
         line: its line in the file.
-        row: what the file says, as it is written again in the same format; empty where it was made.
+        row: what the file says, as it is written again in the same format.
     """
 
     query_id: str
@@ -261,37 +261,6 @@ def _same(known: str, found: str, what: str, name: str, line: int) -> None:
         raise FormatError(text, path=name, line=line)
 
 
-def bank_entries(bank: TestBank, *, info: Mapping[str, Any] | None = None, by_query: bool = False) -> list[BankEntry]:
-    """The entries that write a bank: one for each facet of a query whose items stand together, in order.
-
-    Args:
-        bank: the bank.
-        info: how the bank came about, written into every entry.
-        by_query: whether a query has one entry, in which each item names its facet.
-    """
-    entries = []
-    headings: Mapping[Any, str] = bank.facet_texts
-    for query_id, items in bank.items.items():
-        further = {**bank.further.get(query_id, {}), **given({"info": info and dict(info)})}
-        if not by_query:
-            # The workbench wants one.
-            further.setdefault("test_collection", "")
-        groups = [(None, list(items))]
-        if items and not by_query:
-            groups = [(facet_id, list(found)) for facet_id, found in groupby(items, lambda item: item.facet_id)]
-        for facet_id, members in groups:
-            named = {
-                one.facet_id: headings.get((query_id, one.facet_id), one.facet_id) for one in members if one.facet_id
-            }
-            entries.append(
-                BankEntry(
-                    query_id=query_id, facet_id=facet_id, facet_text=headings.get((query_id, facet_id)), items=members,
-                    facets=named if by_query else {}, query_text=bank.query_texts.get(query_id), further=further,
-                )
-            )  # fmt: skip
-    return entries
-
-
 def former_items(further: Mapping[str, Any]) -> list[str]:
     """The ids of items that left the bank, as a review wrote them beside a query."""
     listed = further.get("former_items")
@@ -341,21 +310,30 @@ _OF_ITEMS = (*RubricItem.__struct_fields__, "facet_text", "key")
 _LISTS = ("items", "claims")
 
 
-def _said(entry: BankEntry, is_whole: bool) -> dict[str, Any]:
-    """What a format says of an entry; where it knows no `info`, what that says are fields of their own, marks aside."""
+def _said(bank: TestBank, form: str) -> Iterator[dict[str, Any]]:
+    """What a format says of each query, or of its items of one facet that stand together (`BY_FACET`), in order."""
+    for query_id, items in bank.items.items():
+        # The workbench wants the name of a collection.
+        further = {**({"test_collection": ""} if form == "bank" else {}), **bank.further.get(query_id, {})}
+        groups: Iterable[tuple[str | None, Iterable[RubricItem]]] = [(None, items)]
+        if items and form in BY_FACET:
+            groups = groupby(items, lambda item: item.facet_id)
+        for facet_id, members in groups:
+            said = [_said_of(one, form, bank.facet_texts.get((query_id, one.facet_id or ""))) for one in members]
+            heading = bank.facet_texts.get((query_id, facet_id or ""))
+            own = dict(zip(_OF_ENTRIES, (query_id, facet_id, heading, bank.query_texts.get(query_id)), strict=True))
+            yield {**further, **given(own), "further": further, "items": said}
 
-    def item(one: RubricItem) -> dict[str, Any]:
-        beside = {"gold_answers": one.gold_answers or None, "facet_text": entry.facets.get(one.facet_id or "")}
-        own = given({**asdict(one), **beside})
-        if is_whole:
-            return own
-        info = own.pop("info", {})
-        info = info if isinstance(info, dict) else {"info": info}
-        further = {to: said for to, said in info.items() if to not in MARKS}
-        return {**{to: said for to, said in further.items() if to not in _OF_ITEMS}, **own, "further": further}
 
-    own = given({to: getattr(entry, to) for to in _OF_ENTRIES})
-    return {**entry.further, **own, "further": entry.further, "items": list(map(item, entry.items))}
+def _said_of(item: RubricItem, form: str, heading: str | None) -> dict[str, Any]:
+    """What a format says of an item; where it knows no `info`, what that says are fields of their own, marks aside."""
+    own = given({**asdict(item), "gold_answers": [*item.gold_answers] or None, "facet_text": heading or item.facet_id})
+    if form == "bank":
+        return own
+    info = own.pop("info", {})
+    info = info if isinstance(info, dict) else {"info": info}
+    further = {to: said for to, said in info.items() if to not in MARKS}
+    return {**{to: said for to, said in further.items() if to not in _OF_ITEMS}, **own, "further": further}
 
 
 def _bank(
@@ -367,7 +345,7 @@ def _bank(
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
     types: Mapping[str, Any] = MappingProxyType({}),
     **more: Any,
-) -> Spec[list[BankEntry]]:
+) -> Spec[Any]:
     """A format of banks. Its items stand in the fields that hold rows, each kind where its fields are.
 
     Args:
@@ -377,7 +355,6 @@ def _bank(
         nest: makes of the rows of a file rows with `items`, and `flatten` of such a row rows of a file.
         types, more: see `spec`.
     """
-    by_query = form not in BY_FACET
 
     def entry(row: Row) -> BankEntry:
         own: dict[str, Any] = {to: row.said.get(to) for to in _OF_ENTRIES}
@@ -391,8 +368,7 @@ def _bank(
     def said_of(bank: TestBank) -> list[dict[str, Any]]:
         names = {"further", *(field.to for field in bank_spec.fields)}
         rows: list[dict[str, Any]] = []
-        for one in bank_entries(bank, by_query=by_query):
-            said = _said(one, form == "bank")
+        for said in _said(bank, form):
             items = list(map(each, said["items"]))
             # All kinds have the first list, if an empty one.
             of_kind = {to: [item for item in items if item["kind"] in has] for to, has in kinds.items()}
@@ -400,12 +376,12 @@ def _bank(
             rows += flatten({**said, "items": items, **of_kind})
         return [{to: value for to, value in row.items() if to in names} for row in rows]
 
-    def outof(content: Iterable[BankEntry]) -> Sequence[Mapping[str, Any]]:
-        entries = list(content)
-        is_own = all(one.form == form for one in entries)
-        if is_own and (not by_query or len({one.query_id for one in entries}) == len(entries)):
+    def outof(content: TestBank | Sequence[BankEntry]) -> Sequence[Mapping[str, Any]]:
+        entries = () if isinstance(content, TestBank) else content
+        is_own = entries and all(one.form == form for one in entries)
+        if is_own and (form in BY_FACET or len({one.query_id for one in entries}) == len(entries)):
             return [one.row if form == "bank:csv" else {"further": one.row} for one in entries]
-        bank = bank_of_entries(entries)
+        bank = content if isinstance(content, TestBank) else bank_of_entries(entries)
         two = Counter(
             to for one in entries for to, value in one.further.items()
             if value not in (None, "") and bank.further.get(one.query_id, {}).get(to, value) != value
@@ -426,21 +402,19 @@ def _bank(
 
     usual: dict[str, Any] = {"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True}
     said = {**usual, "by_hand": True, "keeps": True, **table(form), **more}
-    bank_spec: Spec[list[BankEntry]] = spec(
-        form, types, into=lambda rows: list(map(entry, nest(rows))), outof=outof, **said
-    )
+    bank_spec: Spec[Any] = spec(form, types, into=lambda rows: list(map(entry, nest(rows))), outof=outof, **said)
     # Field of items -> the kinds that it holds.
     kinds = {one.to: one.parse.variants for one in bank_spec.fields if isinstance(one.parse, Inside) and one.parse.to}
     return bank_spec
 
 
-def written_rows(bank: TestBank, form: Spec[list[BankEntry]]) -> list[dict[str, Any]]:
+def written_rows(bank: TestBank, form: Spec[Any]) -> list[dict[str, Any]]:
     """The rows that write a bank in a format.
 
     Raises:
         InputError: that cannot hold the bank.
     """
-    return list(map(form.object, form.outof(bank_entries(bank))))
+    return list(map(form.object, form.outof(bank)))
 
 
 BANK = _bank("bank")
@@ -450,9 +424,10 @@ _ROWS = table("bank")["fields"][-1]["rows"].values()
 OF_ITEMS = {name for fields in _ROWS for field in fields for name in field.get("names", [field["to"]])}
 
 
-def row_of(entry: BankEntry) -> dict[str, Any]:
-    """What a file of the workbench says of an entry."""
-    return dict(entry.row if entry.form == "bank" else BANK.object(_said(entry, True)))
+def bank_entries(bank: TestBank) -> list[BankEntry]:
+    """The entries of the workbench that a bank makes; see `_said`."""
+    rows = written_rows(bank, BANK)
+    return BANK.read(rows) if rows else []
 
 
 def load_bank(path: PathName) -> TestBank:

@@ -128,8 +128,8 @@ def of_asked(bank: TestBank, asked: Questions) -> TestBank:
 
 def write_kept(path: Path, bank: TestBank, known: TestBank | None) -> None:
     """Writes a bank as CSV, unless the file holds the same items: those of `given_bank`."""
-    from rubric_measures.formats.banks import BANK_CSV, bank_entries
+    from rubric_measures.formats.banks import BANK_CSV
 
     # One that is there stays as people left it where nothing is new.
     if known is None or not path.exists() or dict(known.items) != dict(bank.items):
-        BANK_CSV.write(path, bank_entries(bank))
+        BANK_CSV.write(path, bank)

@@ -36,7 +36,7 @@ from rubric_measures.base.files import atomic_writer, peek_head, read_text
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files, refuse_unused
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries, read_query_file
@@ -912,7 +912,8 @@ def _finished(caller: Caller, found: MadeBank, output: _File | None) -> Generate
         }
         # A query without items in a bank would say that nothing is to be covered, where nothing is known.
         items = {query_id: found for query_id, found in bank.items.items() if found}
-        write_bank(output, bank_entries(replace(bank, items=items, edited={}), info=info))
+        further = {query_id: {**bank.further.get(query_id, {}), "info": info} for query_id in items}
+        write_bank(output, replace(bank, items=items, edited={}, further=further))
     made = [query_id for query_id, items in bank.items.items() if items]
     if lacking := {failure.query_id for failure in failures} - set(made):
         count, names = len(made) + len(lacking), ",".join(made)

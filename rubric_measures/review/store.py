@@ -28,7 +28,7 @@ from msgspec import Meta, MsgspecError, convert, structs
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
-from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, former_items, row_of
+from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, bank_of_entries, former_items
 from rubric_measures.records.models import Rating
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
@@ -414,7 +414,9 @@ def edited_entries(
         snapshot: what assessors did.
         stale: (query_id, item_id) of marked items of the file of which somebody's grades are older than their mark.
     """
-    rows = [row_of(entry) for entry in original]
+    if any(entry.form != "bank" for entry in original):
+        original = bank_entries(bank_of_entries(original, says=False))
+    rows = [entry.row for entry in original]
     heads = {(row["query_id"], row.get("facet_id")): row for row in reversed(rows)}
     by_query = {row["query_id"]: row for row in reversed(rows)}
     items: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -425,7 +427,7 @@ def edited_entries(
     made: list[BankEntry] = []
     now = snapshot.bank(bank)
     for entry in bank_entries(now):
-        query_id, row = entry.query_id, row_of(entry)
+        query_id, row = entry.query_id, dict(entry.row)
         head = heads.get((query_id, entry.facet_id)) or by_query.get(query_id, {})
         row |= {name: said for name, said in head.items() if name not in ("facet_id", "facet_text", "items")}
         of_items = [states[query_id, item.item_id] for item in entry.items]
@@ -437,7 +439,7 @@ def edited_entries(
         if left and all(other.query_id != query_id for other in made):
             # Grades of these ids are stale, also where a query has none of its old items left.
             row["former_items"] = left
-        made.append(structs.replace(entry, form="bank", row=row))
+        made.append(structs.replace(entry, row=row))
     return made
 
 

@@ -18,7 +18,6 @@ from rubric_measures.formats.banks import (
     NUGGET_BANK,
     NUGGET_LISTS,
     TQA,
-    bank_entries,
     bank_of_entries,
     facet_ids,
     load_bank,
@@ -94,7 +93,7 @@ def test_the_sections_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert bank.facet_texts == {("p", "T_1"): "Early years", ("p", "T_2"): "A / B"}
     # A page of one section has a title, too; and what we write says the same.
     assert load_bank(write_lines(tmp_path / "one.jsonl", [pages[0]])).query_texts == {"p": "AC / DC"}
-    write_bank(tmp_path / "ours.jsonl", bank_entries(bank))
+    write_bank(tmp_path / "ours.jsonl", bank)
     assert load_bank(tmp_path / "ours.jsonl") == bank
     assert caplog.messages == []
 

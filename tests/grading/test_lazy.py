@@ -25,7 +25,7 @@ from rubric_measures.api.files import check_board, check_bundle, write_qrels
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.records.models import (
     GradedPassage,
@@ -107,7 +107,7 @@ class World:
     def write(self, folder: Path) -> tuple[str, str]:
         """Passages and bank as files."""
         write_graded(folder / "passages.jsonl", self.groups())
-        write_bank(folder / "bank.jsonl", bank_entries(self.bank))
+        write_bank(folder / "bank.jsonl", self.bank)
         return str(folder / "passages.jsonl"), str(folder / "bank.jsonl")
 
 

@@ -13,7 +13,7 @@ import pytest
 import rubric_measures
 from rubric_measures import Calls
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import bank_entries, load_bank, write_bank
+from rubric_measures.formats.banks import load_bank, write_bank
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
@@ -60,7 +60,7 @@ def write_passages(folder: Path, **texts: str) -> str:
 def write_items(folder: Path, *texts: str, kind: ItemKind = "question", gold: tuple[str, ...] = ()) -> str:
     items = [RubricItem(f"q1/{text}", "q1", text, kind, gold_answers=gold) for text in texts]
     path = folder / "bank.jsonl"
-    write_bank(path, bank_entries(bank_from_items(items, {"q1": "leap years"})))
+    write_bank(path, bank_from_items(items, {"q1": "leap years"}))
     return str(path)
 
 

@@ -24,7 +24,7 @@ ray = pytest.importorskip("ray")
 
 from rubric_measures.base.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
-from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
+from rubric_measures.formats.banks import write_bank  # noqa: E402
 from rubric_measures.grading.asking import Asking  # noqa: E402
 from rubric_measures.grading.grader import GradingEngine, GradingReport  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
@@ -164,7 +164,7 @@ def over_http(folder: Path, *rules: dict[str, object]) -> tuple[Any, list[str]]:
     replies, passages, bank = folder / "replies.jsonl", folder / "passages.jsonl", folder / "bank.jsonl"
     replies.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     write_graded(passages, make_groups(1, 3))
-    write_bank(bank, bank_entries(make_bank(1, 3, gold=True)))
+    write_bank(bank, make_bank(1, 3, gold=True))
     return lambda **more: serving(replies=replies, **more), [
         "grade",
         str(passages),

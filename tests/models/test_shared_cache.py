@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.replies import ReplyCache, Spent
 from rubric_measures.models.running import Job, LocalRunner
@@ -36,7 +36,7 @@ def inputs(folder: Path, passages: int = 30) -> list[str]:
     ]
     write_graded(folder / "passages.jsonl.gz", groups)
     items = [RubricItem(f"q{n}/{i}", f"q{n}", f"What is {i} of {n}?") for n in (1, 2) for i in (1, 2)]
-    write_bank(folder / "bank.jsonl", bank_entries(bank_from_items(items)))
+    write_bank(folder / "bank.jsonl", bank_from_items(items))
     (folder / "replies.jsonl").write_text('{"contains": "What is", "reply": "4"}\n', encoding="utf-8")
     (folder / "prices.json").write_text('{"m": {"input": 1000000, "output": 0}}', encoding="utf-8")
     return ["grade", str(folder / "passages.jsonl.gz"), "--bank", str(folder / "bank.jsonl"), "--model", "openai:m"]
