@@ -316,8 +316,8 @@ def _two_ids(tables: Sequence[AnswerTable]) -> FormatError | None:
 
 
 def _same(text: str) -> str:
-    """A question as questions are compared: blanks count as one."""
-    return " ".join(text.split())
+    """A question as questions are compared: blanks count as one, and neither case nor marks at the end count."""
+    return " ".join(text.casefold().split()).rstrip(" ?!.")
 
 
 _SETTINGS = ("measures", "columns")

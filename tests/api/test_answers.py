@@ -96,6 +96,11 @@ def test_a_model_finds_nuggets_in_references_and_asks_nothing_twice(tmp_path: Pa
     assert again.board.values == result.board.values
 
 
+def test_case_and_the_mark_at_the_end_make_no_other_question() -> None:
+    rows = [WITH_REFERENCE[0], {**WITH_REFERENCE[1], "question": "why is the  SKY blue "}]
+    assert list(rubric_measures.evaluate_answers(rows, model="lexical").bank.query_texts.values()) == [QUESTION]
+
+
 def test_questions_alone_make_a_bank_of_questions(tmp_path: Path) -> None:
     model = scripted(
         tmp_path,
