@@ -127,6 +127,12 @@ def test_the_pipeline_of_ir_measures_is_not_patched() -> None:
     labels = [Qrel("q1", "d1", 4), Qrel("q1", "d2", 5)]
     # Judgments without items: what is computed is what the other providers compute.
     assert isinstance(ir_measures.evaluator([nDCG @ 10], labels), type(ir_measures.pytrec_eval.evaluator([nDCG], [])))
+    subtopics = [Qrel("q1", "d1", 1, "a"), Qrel("q1", "d2", 1, "b"), Qrel("q1", "d3", 1, "b")]
+    tied = [ScoredDoc("q1", doc_id, 1.0) for doc_id in ("d2", "d3", "d1", "d0")]
+    measures = [ir_measures.alpha_nDCG @ 3]
+    if ir_measures.pyndeval.is_available():
+        theirs = ir_measures.pyndeval.calc_aggregate(measures, subtopics, tied)
+        assert ir_measures.calc_aggregate(measures, subtopics, tied) == theirs
     with pytest.raises(ValueError, match="Unsupported measures"):
         ir_measures.evaluator([ir_measures.RR(judged_only=True) @ 5], labels)
 

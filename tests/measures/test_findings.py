@@ -235,6 +235,17 @@ def test_evaluate_says_of_judgments_what_a_board_says(tmp_path: Path) -> None:
     assert [note.text[: len(begin)] for note, begin in zip(notes, begins, strict=True)] == list(begins)
 
 
+def test_queries_and_items_without_any_grade_are_named_by_all(tmp_path: Path) -> None:
+    ids = [*QUERIES, "q08"]
+    bank = TestBank({q: tuple(RubricItem(f"item-{number}", q, "") for number in range(5)) for q in ids})
+    grades = rubric_measures.load(graded(), bank=bank, grader="scale=0-5:4:3")
+    said = ["8 of 45 items have no grade, so that nothing covers them", "1 query of 9 has no grade (such as q08)"]
+    run = {**a_run(), "q08": {"d00": 1.0}}
+    written = write_qrels(grades, tmp_path / "out.qrels")
+    for notes in (board_of(grades, run).notes, evaluate(grades, run, COVER).notes, written.notes):
+        assert [note.text for note in notes if "no grade" in note.text] == said
+
+
 BANK = {
     "NuggetV@5": ({"importance": "okay"}, "none of 4 items is vital"),
     "WeightedCover@5": ({"weight": -1}, "none of 4 items has a positive weight"),

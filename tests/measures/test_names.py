@@ -74,6 +74,13 @@ def test_parameters_that_are_wrong_say_which_there_are(text: str, message: str) 
         checked_measure(ir_measures.parse_measure(text))
 
 
+@pytest.mark.parametrize("name", ["A" * 256, "A/" * 2500, "my.py:" + "A" * 256])
+def test_a_name_that_no_file_can_have_is_no_measure(name: str) -> None:
+    with pytest.raises((MeasureError, UnknownNameError)) as said:
+        parse_measures(name)
+    assert "\n" not in str(said.value)
+
+
 def test_measures_over_subtopics_of_items_are_pyndevals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyndeval")
     folder = write_all(tmp_path)
