@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, warn
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, refuse_ignored, warn
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Tally
 from rubric_measures.models.replies import ReplyCache
@@ -127,10 +127,9 @@ class Calls:
     def __post_init__(self) -> None:
         if self.runner not in ("local", "ray"):
             raise UnknownNameError("runner", self.runner, ("local", "ray"), settings=("runner",))
-        for name in ("ray_address", "actors", "gpus_per_actor", "batch_size"):
-            if self.runner == "local" and getattr(self, name) is not None:
-                text = f"{name} has no effect without the runner ray; leave it out"
-                raise InputError(text, settings=(name, "runner"))
+        of_ray = ("ray_address", "actors", "gpus_per_actor", "batch_size")
+        if idle := [name for name in of_ray if self.runner == "local" and getattr(self, name) is not None]:
+            refuse_ignored(idle, "without the runner ray", "runner")
         if self.max_calls is not None and self.max_calls < 0:
             raise InputError(f"the limit of {self.max_calls} calls is below 0", settings=("max_calls",))
         if self.max_cost is not None and not 0 <= self.max_cost < math.inf:

@@ -92,19 +92,9 @@ def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, 
     return name, {"citation": "", **entry}
 
 
-def entry_scale(entry: Mapping[str, Any]) -> Scale | None:
-    """The scale of the grades that a prompt leads to; None where it leads to none."""
-    ends, covers = entry.get("scale"), entry.get("covers")
-    names = tuple(entry.get("labels", ())) if entry.get("parser") in _OF_LABELS else ()
-    # What else could be wrong, a user's file was refused for. Words of yes and no may be left out of it.
-    if ends is None or (names and len(names) != ends[1] - ends[0] + 1):
-        return None
-    return Scale(ends[0], ends[1], ends[1] if covers is None else covers, entry.get("partial"), names)
-
-
 def scale_of_prompt(name: str) -> Scale | None:
     """The scale of the grades that a prompt class stands for; None where the class is not known, or leads to none."""
-    return entry_scale(_own(name)) if name in _tables() else None
+    return load_prompt(name).grade_scale if name in _tables() else None
 
 
 # target -> (fields that its prompts must have, further fields that they may have)
@@ -436,7 +426,11 @@ class Prompt:
     @cached_property
     def grade_scale(self) -> Scale | None:
         """The scale of the grades that the prompt leads to; None where it leads to none."""
-        return entry_scale(vars(self))
+        names = self.labels if self.parser in _OF_LABELS else ()
+        # What else could be wrong, a user's file was refused for. Words of yes and no may be left out of it.
+        if self.scale is None or (names and len(names) != self.scale[1] - self.scale[0] + 1):
+            return None
+        return Scale(*self.scale, self.scale[1] if self.covers is None else self.covers, self.partial, names)
 
     @cached_property
     def hash(self) -> str:

@@ -313,8 +313,8 @@ def test_limits_stop_with_code_1_and_running_again_continues(
         (["--prompt", "Thoma"], "did you mean Thomas"),
         (["--prompt", "Thomas"], "LexicalCoverage"),
         (["--cache", "/dev/null/x"], "the reply cache cannot be used"),
-        (["--actors", "2"], "actors has no effect without the runner ray; leave it out (--actors, --runner)"),
-        (["--ray-address", "auto"], "ray_address has no effect without the runner ray"),
+        (["--actors", "2"], "actors would have no effect without the runner ray; leave it out (--actors, --runner)"),
+        (["--ray-address", "auto"], "ray_address would have no effect without the runner ray"),
     ],
 )
 def test_wrong_options_are_one_line_and_code_2(
