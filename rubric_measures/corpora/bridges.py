@@ -22,7 +22,7 @@ from rubric_measures.formats.base import PathName
 from rubric_measures.formats.judged import GradeRow
 from rubric_measures.formats.specs import Row
 from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_cells
-from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, UNSAID, Grades, all_rows
+from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, UNSAID, all_rows
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
 from rubric_measures.records.models import PassageData, QueryPassages
@@ -50,12 +50,9 @@ class Options:
 
 
 Bridge = Callable[[Any, Options], Any]
+_Pair = tuple[str, str]
 # What grades call a grader whom nobody names.
 _UNNAMED = "qrels"
-
-
-def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
-    return collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
 
 
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
@@ -157,7 +154,7 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
         problem = "assignments list the nuggets of each query; name the test bank"
         raise InputError(problem, settings=("bank",))
     groups = list(groups)
-    grades = _grades(groups, options)
+    grades = collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
     _check_assignable(grades.scale)
     found: dict[tuple[str, str], dict[str, float | None]] = {}
     for query in grades.queries.values():
@@ -166,21 +163,16 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     return judged.lines_of_grades(options.bank, found, *_answers_of_runs(groups))
 
 
-def _answers_of_runs(
-    groups: Sequence[QueryPassages],
-) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
+def _answers_of_runs(groups: Sequence[QueryPassages]) -> tuple[dict[_Pair, str], dict[_Pair, str]]:
     """(query, document) -> text, and (query, run) -> the document that is the run's answer."""
-    answers: dict[tuple[str, str], str] = {}
-    runs: dict[tuple[str, str], str] = {}
-    for group in groups:
-        for passage in group.passages:
-            answers[group.query_id, passage.doc_id] = passage.text
-            for place in passage.rankings:
-                if runs.setdefault((group.query_id, place.method), passage.doc_id) != passage.doc_id:
-                    raise InputError(
-                        f"query {group.query_id!r}: {place.method!r} has several passages; assignments are for one "
-                        "passage a run, the whole answer"
-                    )
+    answers: dict[_Pair, str] = {}
+    runs: dict[_Pair, str] = {}
+    for query_id, passage in ((group.query_id, one) for group in groups for one in group.passages):
+        answers[query_id, passage.doc_id] = passage.text
+        for run_id in (place.method for place in passage.rankings):
+            if runs.setdefault((query_id, run_id), passage.doc_id) != passage.doc_id:
+                problem = f"{run_id!r} has several passages; assignments are for one passage a run, the whole answer"
+                raise InputError(f"query {query_id!r}: {problem}")
     return answers, runs
 
 

@@ -307,14 +307,9 @@ def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Any:
     return load_collection(path)
 
 
-def files_of(source: str | Path) -> list[Path]:
-    """The files that a collection is read from: those of a folder, or the file; none of other packages' ids."""
-    path, (prefix, _, name) = Path(source), str(source).partition("/")
-    if not path.exists() and prefix == PREFIX and name:
-        path = _named(name)
-    if path.is_dir():
-        return [file for files in _files_in(path).values() for file in files]
-    return [path] if path.exists() else []
+def files_of(folder: Path) -> list[Path]:
+    """The files of a folder that belong to the collection."""
+    return [file for files in _files_in(folder).values() for file in files]
 
 
 ir_datasets.registry.register_pattern(rf"^{PREFIX}/(.+)$", _from_id)

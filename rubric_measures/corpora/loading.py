@@ -787,13 +787,8 @@ def are_labels(grades: Grades) -> bool:
 
 def are_items(rows: Iterable[Any]) -> bool:
     """Whether rows of judgments are of items: a document is judged several times for a query, or a bank is declared."""
-    seen: set[tuple[str, str]] = set()
-    for row in rows:
-        pair = (row.query_id, row.doc_id)
-        if pair in seen or pair[1] == BANK_DOC:
-            return True
-        seen.add(pair)
-    return False
+    pairs = [(row.query_id, row.doc_id) for row in rows]
+    return len(set(pairs)) < len(pairs) or any(doc_id == BANK_DOC for _, doc_id in pairs)
 
 
 AnyRun: TypeAlias = "File | Run | Rows | Mapping[str, Mapping[str, float]] | Iterable[Any]"

@@ -61,10 +61,10 @@ def _would_replace(output: _Path, source: object) -> bool:
     one, path = Path(output), Path(source)
     is_there, files = one.is_file(), [path]
     # Collections are looked into where the output is there, so that it can be lost.
-    if is_there and not path.is_file() and (path.is_dir() or str(source).startswith("rubric-measures/")):
+    if is_there and path.is_dir():
         from rubric_measures.corpora.collections import files_of
 
-        files = files_of(str(source))
+        files = files_of(path)
     written = followed(one).resolve()
     return any(
         followed(file).resolve() == written or (is_there and file.is_file() and one.samefile(file)) for file in files

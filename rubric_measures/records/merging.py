@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import paused_collector
 from rubric_measures.records import models
 from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, QueryPassages
@@ -42,8 +42,10 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
             _check_ranks(ranked, group)
             members = merged.setdefault(group.query_id, {})
             for passage in group.passages:
-                known, merger = members.get(passage.doc_id), _Merger(group.query_id, passage.doc_id)
-                members[passage.doc_id] = passage if known is None else merger.passage(known, passage)
+                known = members.setdefault(passage.doc_id, passage)
+                if known is not passage:
+                    with naming(f"query {group.query_id!r}, passage {passage.doc_id!r}"):
+                        members[passage.doc_id] = _passage(known, passage)
     _check_scales(merged)
     return [QueryPassages(query_id, list(members.values())) for query_id, members in merged.items()]
 
@@ -87,106 +89,100 @@ def _check_ranks(ranked: dict[tuple[str, str, str, int], set[str]], group: Query
         before |= after
 
 
-class _Merger(NamedTuple):
-    """Merges two descriptions of one passage; its messages name query and passage."""
+def _conflict(what: str, one: object, other: object) -> NoReturn:
+    one, other = (" ".join(repr(value).split())[:60] for value in (one, other))
+    raise InputError(f"{what} is {one} in one file and {other} in another")
 
-    query_id: str
-    doc_id: str
 
-    def conflict(self, what: str, one: object, other: object) -> NoReturn:
-        one, other = (" ".join(repr(value).split())[:60] for value in (one, other))
-        raise InputError(
-            f"query {self.query_id!r}, passage {self.doc_id!r}: {what} is {one} in one file and {other} in another"
-        )
+def _union(name: str, one: Any, other: Any) -> Any:
+    """What two descriptions say together: what one says or both say alike, of objects field by field."""
+    if name == f"provenance.{models.ASKED_FOR}":
+        return [*one, *(said for said in other if said not in one)]
+    if one is None or other is None or one == other:
+        return other if one is None else one
+    if name in _PLACES:
+        return _united(one, other)
+    if name == "paragraph" or not (isinstance(one, dict) and isinstance(other, dict)):
+        _conflict(name, one, other)
+    # What one of them was asked for all of was asked for all of together.
+    keys = [key for key in {**one, **other} if key != models.ASKED_FOR or (one.get(key) and other.get(key))]
+    return {key: _union(f"{name}.{key}".lstrip("."), one.get(key), other.get(key)) for key in keys}
 
-    def union(self, name: str, one: Any, other: Any) -> Any:
-        """What two descriptions say together: what one says or both say alike, of objects field by field."""
-        if name == f"provenance.{models.ASKED_FOR}":
-            return [*one, *(said for said in other if said not in one)]
-        if one is None or other is None or one == other:
-            return other if one is None else one
-        if name in _PLACES:
-            return self.united(one, other)
-        if name == "paragraph" or not (isinstance(one, dict) and isinstance(other, dict)):
-            self.conflict(name, one, other)
-        # What one of them was asked for all of was asked for all of together.
-        keys = [key for key in {**one, **other} if key != models.ASKED_FOR or (one.get(key) and other.get(key))]
-        return {key: self.union(f"{name}.{key}".lstrip("."), one.get(key), other.get(key)) for key in keys}
 
-    def passage(self, one: GradedPassage, other: GradedPassage) -> GradedPassage:
-        if one == other:
-            return one
-        mine, theirs = one.as_json(), other.as_json()
-        fields: _Json = {}
-        if other.exam_grades is not None:
-            fields["exam_grades"] = self.made_alike(one.exam_grades or [], other.exam_grades, self.grade_set)
-        if other.grades is not None:
-            fields["grades"] = self.made_alike(one.grades or [], other.grades, self.direct_grade)
-        for said in (mine, theirs):
-            said.update({"exam_grades": None, "grades": None, "paragraph": said.get("paragraph") or None})
-        return one.replacing(
-            {name: said for name, said in self.union("", mine, theirs).items() if said is not None} | fields
-        )
+def _passage(one: GradedPassage, other: GradedPassage) -> GradedPassage:
+    if one == other:
+        return one
+    mine, theirs = one.as_json(), other.as_json()
+    fields: _Json = {}
+    if other.exam_grades is not None:
+        fields["exam_grades"] = _made_alike(one.exam_grades or [], other.exam_grades, _grade_set)
+    if other.grades is not None:
+        fields["grades"] = _made_alike(one.grades or [], other.grades, _direct_grade)
+    for said in (mine, theirs):
+        said.update({"exam_grades": None, "grades": None, "paragraph": said.get("paragraph") or None})
+    return one.replacing({name: said for name, said in _union("", mine, theirs).items() if said is not None} | fields)
 
-    def united(self, one: list[_Json], other: list[_Json]) -> list[_Json]:
-        """The judgments or rankings of both lists: of a query by a run, or by assessors, those of the longer one.
 
-        All that the other has must be among these, but for the title of the query.
-        """
-        entries = []
-        for key in dict.fromkeys(map(_key, [*one, *other])):
-            both = [[entry for entry in some if _key(entry) == key] for some in (one, other)]
-            values = [[{name: of[name] for name in sorted(of.keys() - _ABOUT)} for of in some] for some in both]
-            also, known = sorted(values, key=len)
-            if Counter(map(models.content_of, also)) - Counter(map(models.content_of, known)):
-                self.conflict(f"rank and score in {key[1]!r}" if key[1] else "the judgment", *values)
-            entries += both[len(both[1]) > len(both[0])]
-        return entries
+def _united(one: list[_Json], other: list[_Json]) -> list[_Json]:
+    """The judgments or rankings of both lists: of a query by a run, or by assessors, those of the longer one.
 
-    def made_alike(self, one: list[_Made], other: list[_Made], union: Callable[[_Made, _Made], _Made]) -> list[_Made]:
-        """The grade sets or labels of both lists; those that are parts of one are joined."""
-        found: list[_Made] = list(one)
-        for entry in other:
-            # Two sets without a common item may turn out to be parts of one when a third is like both.
-            alike = [place for place, known in enumerate(found) if _belong_together(known, entry)]
-            parts = [*(found[place] for place in alike), entry]
-            found = [known for place, known in enumerate(found) if place not in alike]
-            made = reduce(lambda one, other: one if one == other else union(one, other), parts)
-            found.insert(alike[0] if alike else len(found), made)
-        return found
+    All that the other has must be among these, but for the title of the query.
+    """
+    entries = []
+    for key in dict.fromkeys(map(_key, [*one, *other])):
+        both = [[entry for entry in some if _key(entry) == key] for some in (one, other)]
+        values = [[{name: of[name] for name in sorted(of.keys() - _ABOUT)} for of in some] for some in both]
+        also, known = sorted(values, key=len)
+        if Counter(map(models.content_of, also)) - Counter(map(models.content_of, known)):
+            _conflict(f"rank and score in {key[1]!r}" if key[1] else "the judgment", *values)
+        entries += both[len(both[1]) > len(both[0])]
+    return entries
 
-    def grade_set(self, one: ItemGradeSet, other: ItemGradeSet) -> ItemGradeSet:
-        """The union of two sets of one grader over one bank: of the other what the first does not know."""
-        mine, theirs = _items(one), _items(other)
-        for item_id, grade in theirs.items():
-            self.union(f"the grade of item {item_id!r} by {one.llm}", mine.get(item_id), grade)
-        new = {
-            item_id
-            for item_id, grade in theirs.items()
-            if item_id not in mine or (mine[item_id] is None and grade is not None)
-        }
-        if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) - {None}:
-            kinds = ("ratings" if entry.self_ratings else "right or wrong" for entry in (one, other))
-            self.conflict(f"what grades by {one.llm} are", *kinds)
-        kept, added = models.of_items(one, new, kept=False).as_json(), models.of_items(other, new).as_json()
-        lists: _Json = {
-            name: [*(kept.pop(name, None) or ()), *(added.pop(name, None) or ())] for name in models.ITEM_LISTS
-        }
-        ratio = models.exam_ratio(lists["correctAnswered"], lists["wrongAnswered"])
-        # A label that was derived from a part of the grades is none.
-        label = one.relevance_label if one.relevance_label == other.relevance_label else None
-        for said in (kept, added):
-            said.update(exam_ratio=ratio, relevance_label=label)
-        lists["self_ratings"] = lists["self_ratings"] or None
-        return one.replacing({**self.union("", kept, added), **lists})
 
-    def direct_grade(self, one: DirectGrade, other: DirectGrade) -> DirectGrade:
-        """What two labels of one grader say of a passage together."""
-        worse, better = sorted((other, one), key=lambda entry: _RANKS.get(entry.known_status, 0))
-        if worse.known_status != better.known_status or better.label is None:
-            return better
-        self.union(f"the label by {one.llm}", one.label, other.label)
-        return one.replacing(self.union("", one.as_json(), {**other.as_json(), "answer": one.answer}))
+def _made_alike(one: list[_Made], other: list[_Made], union: Callable[[_Made, _Made], _Made]) -> list[_Made]:
+    """The grade sets or labels of both lists; those that are parts of one are joined."""
+    found: list[_Made] = list(one)
+    for entry in other:
+        # Two sets without a common item may turn out to be parts of one when a third is like both.
+        alike = [place for place, known in enumerate(found) if _belong_together(known, entry)]
+        parts = [*(found[place] for place in alike), entry]
+        found = [known for place, known in enumerate(found) if place not in alike]
+        made = reduce(lambda one, other: one if one == other else union(one, other), parts)
+        found.insert(alike[0] if alike else len(found), made)
+    return found
+
+
+def _grade_set(one: ItemGradeSet, other: ItemGradeSet) -> ItemGradeSet:
+    """The union of two sets of one grader over one bank: of the other what the first does not know."""
+    mine, theirs = _items(one), _items(other)
+    for item_id, grade in theirs.items():
+        _union(f"the grade of item {item_id!r} by {one.llm}", mine.get(item_id), grade)
+    new = {
+        item_id
+        for item_id, grade in theirs.items()
+        if item_id not in mine or (mine[item_id] is None and grade is not None)
+    }
+    if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) - {None}:
+        kinds = ("ratings" if entry.self_ratings else "right or wrong" for entry in (one, other))
+        _conflict(f"what grades by {one.llm} are", *kinds)
+    kept, added = models.of_items(one, new, kept=False).as_json(), models.of_items(other, new).as_json()
+    lists: _Json = {name: [*(kept.pop(name, None) or ()), *(added.pop(name, None) or ())] for name in models.ITEM_LISTS}
+    ratio = models.exam_ratio(lists["correctAnswered"], lists["wrongAnswered"])
+    # A label that was derived from a part of the grades is none.
+    label = one.relevance_label if one.relevance_label == other.relevance_label else None
+    for said in (kept, added):
+        said.update(exam_ratio=ratio, relevance_label=label)
+    lists["self_ratings"] = lists["self_ratings"] or None
+    return one.replacing({**_union("", kept, added), **lists})
+
+
+def _direct_grade(one: DirectGrade, other: DirectGrade) -> DirectGrade:
+    """What two labels of one grader say of a passage together."""
+    worse, better = sorted((other, one), key=lambda entry: _RANKS.get(entry.known_status, 0))
+    if worse.known_status != better.known_status or better.label is None:
+        return better
+    _union(f"the label by {one.llm}", one.label, other.label)
+    return one.replacing(_union("", one.as_json(), {**other.as_json(), "answer": one.answer}))
 
 
 # What stands before what: a failure is no label, and a label of a part of the text is one of the text only in need.

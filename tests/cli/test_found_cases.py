@@ -201,7 +201,7 @@ def test_a_collection_is_not_written_over(tmp_path: Path, capsys: pytest.Capture
         ["pool", "-c", str(folder), "-o", str(folder / "docs.jsonl")],
         ["pool", "-c", str(folder), "-o", run],
         ["pool", "-c", str(folder), "-o", str(tmp_path / "link.jsonl")],
-        ["pool", "-c", f"rubric-measures/{folder}", "-o", qrels],
+        ["pool", "-c", str(folder), "-o", qrels],
         ["pool", "--judgments", qrels, "--judged", "-c", str(folder), "-o", str(folder / "docs.jsonl")],
         ["convert", run, "--to", "run", "-o", str(folder / "runs")],
     ):
