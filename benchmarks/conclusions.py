@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.judges import labels
 from rubric_measures import Tests
-from rubric_measures.analysis.agreement import LabelSource, grader_board
+from rubric_measures.analysis.agreement import LabelSource, compare_sources
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
 from rubric_measures.analysis.coefficients import (
     correlate_over_queries,
@@ -145,7 +145,7 @@ def kappas(simulations: int) -> None:
                                    for i, label in enumerate(row)})
                 for place, source in enumerate(labels(np.random.default_rng(seed), queries, 20, skills))
             ]  # fmt: skip
-            for row in grader_board(truth, judges, (0, 3), [(2, 2)], Draws(500, seed)).rows:
+            for row in compare_sources([truth, *judges], [(2, 2)], scale=range(4), draws=Draws(500, seed)).rows:
                 one, place = row.statistics["kappa"], int(row.name) - 1
                 if one.low is not None and one.high is not None:
                     held[place] += one.low <= skills[place] <= one.high

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rubric_measures.analysis.agreement import LabelSource, grader_board
+from rubric_measures.analysis.agreement import LabelSource, compare_sources
 from rubric_measures.analysis.resampling import Draws
 
 JUDGES, QUERIES, DEPTH = 40, 100, 50
@@ -66,7 +66,7 @@ def groups(simulations: int) -> None:
                                        for i, label in enumerate(row)})
                     for place, source in enumerate(sources)
                 ]  # fmt: skip
-                board = grader_board(judges[0], judges[1:], (0, 3), [(2, 2)], Draws(500, seed))
+                board = compare_sources(judges, [(2, 2)], scale=range(4), draws=Draws(500, seed))
                 hits += max(map(len, board.groups), default=0) < len(skills)
             found.append(f"{hits / simulations:.3f}")
         print(f"| {queries} | {' | '.join(found)} |", flush=True)

@@ -328,64 +328,6 @@ class GraderRow:
         return self.grader.name
 
 
-@dataclass(frozen=True)
-class GraderBoard:
-    """Graders against one truth, the highest κ first.
-
-    Attributes:
-        truth: the labels that graders are held to.
-        scale: the lowest and the highest label of the truth's scale.
-        rows: the graders.
-        groups: groups of graders whose κ cannot be told apart, best first; empty without rounds.
-    """
-
-    truth: LabelSource
-    scale: tuple[int, int]
-    rows: tuple[GraderRow, ...]
-    groups: tuple[tuple[str, ...], ...]
-
-
-def grader_board(
-    truth: LabelSource,
-    graders: Sequence[LabelSource],
-    ends: tuple[int, int],
-    cutoffs: Sequence[tuple[int, int]],
-    draws: Draws,
-) -> GraderBoard:
-    """All graders against the truth, each on the documents that both label.
-
-    All graders see the same resampled queries: those in which one of them shares a document with the truth. Groups are
-    of `Drawn.apart` of κ.
-
-    Args:
-        truth: the labels that graders are held to.
-        graders: one or more.
-        ends: the truth's scale.
-        cutoffs: (cutoff of the truth, of the grader); none for each label of the truth's scale but the lowest.
-        draws: rounds (0 for no intervals and no groups), seed and level.
-
-    Raises:
-        InputError: a grader shares no document with the truth.
-    """
-    common = [sorted(truth.labels.keys() & grader.labels.keys()) for grader in graders]
-    for grader, keys in zip(graders, common, strict=True):
-        if not keys:
-            such = ("/".join(min(one.labels, default=("nothing",))) for one in (truth, grader))
-            raise InputError(f"{truth.name} and {grader.name} label no common document: {' against '.join(such)}")
-    names = sorted({key[0] for keys in common for key in keys})
-    pairs = list(dict.fromkeys(cutoffs)) or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
-    engine = Resample(len(names), draws)
-    # Each grader's row, and its κ in every bootstrap round.
-    found = [_row(truth, *one, ends, names, pairs, engine) for one in zip(graders, common, strict=True)]
-    found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
-    rows = [row for row, _ in found]
-    kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
-    apart = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
-    groups = groups_of_equals(kappas.tolist(), apart) if len(drawn) else []
-    together = tuple(tuple(rows[place].name for place in group) for group in groups)
-    return GraderBoard(truth, ends, tuple(rows), together)
-
-
 def _kappa(row: GraderRow) -> float:
     """κ for the order of graders; those without come last."""
     value = row.statistics["kappa"].estimate
@@ -437,10 +379,14 @@ def _row(
 
 
 @dataclass(frozen=True)
-class SourceAgreement(GraderBoard, Reported):
+class SourceAgreement(Reported):
     """How far label sources agree: every source but the truth is a grader, with a row.
 
-    Attributes: see `GraderBoard`, and
+    Attributes:
+        truth: the labels that graders are held to.
+        scale: the lowest and the highest label of the truth's scale.
+        rows: the graders, the highest κ first.
+        groups: groups of graders whose κ cannot be told apart, best first; empty without rounds.
         names: the sources.
         only_in: for each source, the documents that no other source labels.
         alphas: Krippendorff's α of all sources by level, missing labels allowed.
@@ -448,6 +394,10 @@ class SourceAgreement(GraderBoard, Reported):
         unused: source -> the labels of the scale that it never uses.
     """
 
+    truth: LabelSource
+    scale: tuple[int, int]
+    rows: tuple[GraderRow, ...]
+    groups: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     only_in: tuple[int, ...]
     alphas: Mapping[str, Interval]
@@ -468,7 +418,9 @@ class SourceAgreement(GraderBoard, Reported):
             "only_in": self.only_in,
             "alpha_all": self.alphas,
             "truth": {"source": self.truth.name, "scale": self.scale},
-            "graders": [{**vars(row), "grader": row.name, "group": _group(row, self)} for row in self.rows],
+            "graders": [
+                {**vars(row), "grader": row.name, "group": group_letters(row.name, self.groups)} for row in self.rows
+            ],
             "groups": self.groups,
         }
         data = [_graders(self, places)] if len(self.rows) > 1 else ()
@@ -532,7 +484,10 @@ def compare_sources(
     draws: Draws = USUAL_DRAWS,
     truth: int = 0,
 ) -> SourceAgreement:
-    """Compares label sources by all agreement statistics.
+    """Compares label sources by all agreement statistics: each grader with the truth, on the documents that both label.
+
+    All graders see the same resampled queries: those in which one of them shares a document with the truth. Groups are
+    of `Drawn.apart` of κ.
 
     Args:
         sources: two or more.
@@ -547,25 +502,43 @@ def compare_sources(
             a cutoff is above the scale.
     """
     sources = _comparable(sources, cutoffs)
-    ends = _source_ends(sources[truth], scale)
-    _refuse_many(sources[truth].name if scale is None else "the scale", ends)
+    held, graders = sources[truth], [*sources[:truth], *sources[truth + 1 :]]
+    ends = _source_ends(held, scale)
+    _refuse_many(held.name if scale is None else "the scale", ends)
+    common = [sorted(held.labels.keys() & grader.labels.keys()) for grader in graders]
+    for grader, keys in zip(graders, common, strict=True):
+        if not keys:
+            such = ("/".join(min(one.labels, default=("nothing",))) for one in (held, grader))
+            raise InputError(f"{held.name} and {grader.name} label no common document: {' against '.join(such)}")
+    names = sorted({key[0] for keys in common for key in keys})
+    pairs = [*dict.fromkeys(pair if truth == 0 else pair[::-1] for pair in cutoffs)]
+    pairs = pairs or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
+    engine = Resample(len(names), draws)
+    # Each grader's row, and its κ in every bootstrap round.
+    found = [_row(held, *one, ends, names, pairs, engine) for one in zip(graders, common, strict=True)]
+    found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
+    rows = tuple(row for row, _ in found)
+    kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
+    apart = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
+    groups = groups_of_equals(kappas.tolist(), apart) if len(drawn) else []
     counts = Counter(key for source in sources for key in source.labels)
     every = sorted(counts)
     ratings = np.array([[source.labels.get(key, np.nan) for key in every] for source in sources], dtype=np.float64)
-    pairs = [pair if truth == 0 else pair[::-1] for pair in cutoffs]
     asked = [{key[0] for key in source.labels} for source in sources]
     others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
     used = [set(map(int, source.labels.values())) for source in sources]
     together = set[int]().union(*used)
     labels = scale if scale is not None else range(min(0, *together), max(together) + 1)
-    board = grader_board(sources[truth], [*sources[:truth], *sources[truth + 1 :]], ends, pairs, draws)
     return SourceAgreement(
-        **vars(board),
-        names=tuple(source.name for source in sources),
-        only_in=tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
-        alphas=alpha_intervals(ratings, [key[0] for key in every], draws),
-        lacking={source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
-        unused={one.name: sorted(left) for one, of in zip(sources, used, strict=True) if (left := {*labels} - of)},
+        held,
+        ends,
+        rows,
+        tuple(tuple(rows[place].name for place in group) for group in groups),
+        tuple(source.name for source in sources),
+        tuple(sum(1 for key in source.labels if counts[key] == 1) for source in sources),
+        alpha_intervals(ratings, [key[0] for key in every], draws),
+        {source.name: sorted(queries) for source, queries in zip(sources, others, strict=True) if queries},
+        {one.name: sorted(left) for one, of in zip(sources, used, strict=True) if (left := {*labels} - of)},
     )
 
 
@@ -605,10 +578,6 @@ def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, 
 _SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "bias", "failed")
 
 
-def _group(row: GraderRow, board: GraderBoard) -> str:
-    return group_letters(row.name, board.groups)
-
-
 def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
     yield from _in_full(result, places) if len(result.rows) == 1 else [_graders(result, places)]
     yield from _further_tables(result, places)
@@ -620,7 +589,7 @@ def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
         yield Table(heads, rows, notes=without_width(result.alphas.items()))
 
 
-def _in_full(board: GraderBoard, places: int) -> Iterator[Table]:
+def _in_full(board: SourceAgreement, places: int) -> Iterator[Table]:
     (row,) = board.rows
     shown = {name.replace("_", " "): of for name, of in row.statistics.items()}
     rows: list[list[Cell]] = [["pairs", row.documents, None, None]]
@@ -638,7 +607,7 @@ def _coefficient(row: GraderRow, index: int) -> Ranged | None:
     return None if found is None else Ranged(found.value, *found.ends)
 
 
-def _graders(board: GraderBoard, places: int) -> Table:
+def _graders(board: SourceAgreement, places: int) -> Table:
     """A row a grader; people see the cutoffs and leaderboards in tables of their own."""
     first = board.rows[0]
     cells: dict[Column | str, Callable[[GraderRow], Cell]] = {
@@ -652,7 +621,7 @@ def _graders(board: GraderBoard, places: int) -> Table:
     for name in dict.fromkeys(name for row in board.rows for name in row.statistics):
         head = programs(name)._replace(only="" if name in _SHOWN else "programs")
         cells[head] = lambda row, name=name: ranged(row.statistics.get(name))  # type: ignore[misc]
-    cells["group"] = lambda row: _group(row, board)
+    cells["group"] = lambda row: group_letters(row.name, board.groups)
     cells[Column("outside", only="programs")] = lambda row: row.outside
     for place, at in enumerate(first.cutoffs):
         for rate in _RATES:
@@ -679,7 +648,7 @@ def _worst_run(row: GraderRow) -> str | None:
     return found.worst_run if found is not None and found.worst_drop else None
 
 
-def _further_tables(board: GraderBoard, places: int) -> Iterator[Table]:
+def _further_tables(board: SourceAgreement, places: int) -> Iterator[Table]:
     every = [(row.name, at) for row in board.rows for at in row.cutoffs]
     rows: list[list[Cell]] = [
         [name, f">= {at.truth} / >= {at.grader}", at.both, at.truth_only, at.grader_only, at.neither,

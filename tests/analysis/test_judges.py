@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.analysis.agreement import LabelSource, compare_sources, grader_board, rates_columns
+from rubric_measures.analysis.agreement import LabelSource, compare_sources, rates_columns
 from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
 
@@ -34,7 +34,8 @@ def test_statistics_are_those_of_other_packages(labels) -> None:
     keys = [("q", str(place)) for place in range(len(labels))]
     truth, said = ([pair[side] for pair in labels] for side in (0, 1))
     judge = LabelSource("judge", dict(zip(keys, said, strict=True)))
-    (row,) = grader_board(LabelSource("truth", dict(zip(keys, truth, strict=True))), [judge], (0, 3), [], Draws(0)).rows
+    held = LabelSource("truth", dict(zip(keys, truth, strict=True)))
+    (row,) = compare_sources([held, judge], scale=range(4), draws=Draws(0)).rows
     values = {name: interval.estimate for name, interval in row.statistics.items()}
     assert row.documents == len(labels)
     assert values["exact_match"] == pytest.approx(metrics.accuracy_score(truth, said))
