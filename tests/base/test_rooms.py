@@ -35,6 +35,7 @@ SMALL = {
     "corpora.overwriting",
     "integrations.pyterrier",
     "integrations.pytest_plugin",
+    "types.scales",
 }
 # What is on a line and no code.
 QUIET = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
