@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -314,16 +315,16 @@ class _OfFunction(Computation):
         given = self.measure.SUPPORTED_PARAMS.keys() - {"cutoff", "judged_only"}
         function = self.measure.function
         try:
-            value = np.asarray(function(view, **{name: self.measure[name] for name in given}), float)
+            with warnings.catch_warnings():
+                # Of what is no number the error below speaks.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                value = np.asarray(function(view, **{name: self.measure[name] for name in given}), float)
         except (Exception, SystemExit) as error:
             code = function.__code__
             frames = traceback.extract_tb(error.__traceback__)
-            lines = [frame.lineno for frame in frames if frame.filename == code.co_filename]
-            where = f"{code.co_filename}:{lines[-1] if lines else code.co_firstlineno}"
-            said = " ".join(str(error).split())
-            raise MeasureError(
-                f"{self.measure}: query {view.query_id!r}: {type(error).__name__}: {said} ({where})"
-            ) from None
+            lines = [code.co_firstlineno, *(one.lineno for one in frames if one.filename == code.co_filename)]
+            said = f"{type(error).__name__}: {' '.join(str(error).split())} ({code.co_filename}:{lines[-1]})"
+            raise MeasureError(f"{self.measure}: query {view.query_id!r}: {said}") from None
         if value.shape != (len(view.grades),):
             raise MeasureError(
                 f"{self.measure}: gives {value.shape} values for {len(view.grades)} rankings; give one number a ranking"
