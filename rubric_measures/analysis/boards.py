@@ -535,7 +535,9 @@ def argue(
     else:
         reports = list(judgments)
     for report in reports:
-        known.for_query(report.query_id, os.fspath(judgments) if isinstance(judgments, str | os.PathLike) else "")
+        known.for_query(
+            report.report.query_id, os.fspath(judgments) if isinstance(judgments, str | os.PathLike) else ""
+        )
     with naming(bank, judgments):
         found = argue_scores(reports, known, weights)
     if scores is not None:

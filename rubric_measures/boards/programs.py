@@ -138,7 +138,7 @@ def argue_scores(
     judged = list(reports)
     if not judged:
         raise InputError("there are no judged reports")
-    topics = sorted({one.query_id for one in judged})
+    topics = sorted({one.report.query_id for one in judged})
     bank = TestBank({topic: bank.for_query(topic) for topic in topics}, bank.query_texts)
     weights = VITAL_TWICE if weights is None else weights
     weigh = _weights(bank, weights)
@@ -151,15 +151,15 @@ def argue_scores(
         for topic, items in bank.items.items()
     }
     undecided, unknown = Counter[str](), Counter[str]()
-    found: dict[str, dict[str, _Counted | None]] = {one.run_id: dict(empty) for one in judged}
+    found: dict[str, dict[str, _Counted | None]] = {one.report.run_name: dict(empty) for one in judged}
     for one in judged:
-        counts = _count_report(one, bank, weigh, undecided, unknown)
-        found[one.run_id][one.query_id] = None if counts is None else {**empty[one.query_id], **counts}
+        counts, topic = _count_report(one, bank, weigh, undecided, unknown), one.report.query_id
+        found[one.report.run_name][topic] = None if counts is None else {**empty[topic], **counts}
     failed = sorted((run, topic) for run, of_run in found.items() for topic, one in of_run.items() if one is None)
     shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
     text = "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)"
     warn(text, len(failed), shown)
-    missing = len(found) * len(topics) - len({(one.run_id, one.query_id) for one in judged})
+    missing = len(found) * len(topics) - len({(one.report.run_name, one.report.query_id) for one in judged})
     tell("%d reports are missing: their runs have a 0 for these topics", missing)
     text = "%d sentences without citations have no judgment whether they need one (judged: %s); they are left out"
     warn(text, undecided.total(), next(iter(dict(undecided.most_common(1))), "") or "nothing")
@@ -198,13 +198,13 @@ def _count_report(
 
     Counts what is left out: kinds of judgments of sentences that say nothing of citations, and questions.
     """
-    items = bank.for_query(judged.query_id)
+    items = bank.for_query(judged.report.query_id)
     listed = {item.item_id: answer_documents(item) for item in items}
     evidence = {doc_id for answers in listed.values() for doc_ids in answers.values() for doc_id in doc_ids}
     by_text = {item.text: item for item in items}
     counts = dict[str, float](dict.fromkeys(COUNTS[:6], 0))
     stated: dict[str, set[str]] = {}
-    if not judged.sentences and not judged.is_empty:
+    if not judged.sentences and judged.report.text.strip():
         return None
     for sentence in judged.sentences:
         cited, attests = sentence.cited, sentence.said("SENTENCE_ATTESTED", "is_attested")

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cache, partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
@@ -806,8 +807,8 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
 
     def rows(self, source: Any, only: AbstractSet[str] | None = None) -> Iterator[Any]:
         """The objects that count; see `read`."""
-        found = self.each(source)
-        keyed = ((line, tuple(str(getattr(one, to)) for to in self.key) or (line,), one) for line, one in found)
+        said = list(map(attrgetter, self.key))
+        keyed = ((line, tuple(str(of(one)) for of in said) or (line,), one) for line, one in self.each(source))
         return unique(keyed, path_name(source), self.what, self.twice)
 
     def write(self, path: PathName, content: Iterable[R]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -222,40 +223,35 @@ def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> lis
         InputError: a judgment is of no such answer, sentence or citation, or of another sentence; a citation has two
             labels; an answer comes twice, or has no sentences.
     """
-    known: dict[tuple[str, str], Answer] = {}
+    # Sentence by its place, with what it cites.
+    known: dict[tuple[str, str], dict[int, tuple[str, Sequence[str]]]] = {}
     for answer in answers:
-        is_first = known.setdefault((answer.run_id, answer.query_id), answer) is answer
-        if not is_first or (answer.text.strip() and not answer.sentences):
+        of = answer.run_id, answer.query_id
+        if of in known or (answer.text.strip() and not answer.sentences):
             problem = "the answer comes twice, or has no sentences; give one report"
-            raise InputError(f"run {answer.run_id!r}, query {answer.query_id!r}: {problem}", settings=("answers",))
+            raise InputError(f"run {of[0]!r}, query {of[1]!r}: {problem}", settings=("answers",))
+        known[of] = dict(enumerate(zip(answer.sentences, chain(answer.citations, repeat(())), strict=False)))
     labels: dict[tuple[Any, ...], str | None] = {}
     for _, said, *_ in tasks:
         of, place, doc_id, label = (said["run_id"], said["query_id"]), said["sentence"], said["doc_id"], said["label"]
-        found = known.get(of)
-        texts = found.sentences[place : place + 1] if found is not None and place >= 0 else ()
-        if found is None or not texts or texts[0].split() != said["statement"].split():
-            problem = "the answers have no such sentence"
-        elif doc_id not in found.citations[place]:
-            problem = f"does not cite {doc_id!r}"
-        elif labels.setdefault((*of, place, doc_id), label) != label:
-            problem = f"document {doc_id!r} has two labels; keep one"
-        else:
-            continue
-        where = f"run {of[0]!r}, query {of[1]!r}, sentence {place}"
-        raise InputError(f"{where}: {problem}", settings=("answers",))
+        text, cited = known.get(of, {}).get(place, ("", ()))
+        is_cited = doc_id in cited and text.split() == said["statement"].split()
+        if not is_cited or labels.setdefault((*of, place, doc_id), label) != label:
+            problem = "has two labels; keep one" if is_cited else "is cited by no such sentence of the answers"
+            where = f"run {of[0]!r}, query {of[1]!r}, sentence {place}"
+            raise InputError(f"{where}: document {doc_id!r} {problem}", settings=("answers",))
     failed = sum(row.said["label"] is None for row in tasks)
     warn("%d support judgments failed; their citations have no label (-1)", failed)
     made = []
-    for of, answer in known.items():
-        cited = answer.citations or ((),) * len(answer.sentences)
+    for of, listed in known.items():
         sentences: Any = []
-        for place, (text, doc_ids) in enumerate(zip(answer.sentences, cited, strict=True)):
+        for place, (text, doc_ids) in listed.items():
             marks = [
                 {"citationID": rank, "reference": one, "support": labels.get((*of, place, one)) or _UNLABELLED}
                 for rank, one in enumerate(doc_ids)
             ]
             sentences.append({"sentenceID": place, "text": text, "citations": marks})
-        made.append(SupportAnswer(topic_id=answer.query_id, run_id=answer.run_id, sentences=sentences))
+        made.append(SupportAnswer(topic_id=of[1], run_id=of[0], sentences=sentences))
     return made
 
 
@@ -338,21 +334,6 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
 
     report: CitedReport
     judgments: list[ArgueSentence]
-
-    @property
-    def run_id(self) -> str:
-        """The run."""
-        return self.report.run_name
-
-    @property
-    def query_id(self) -> str:
-        """The topic."""
-        return self.report.query_id
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the report has no text."""
-        return not self.report.text.strip()
 
     @property
     def sentences(self) -> list[ArgueSentence]:

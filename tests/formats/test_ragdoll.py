@@ -399,8 +399,8 @@ def test_judgments_and_answers_are_labels_that_score(files: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
-        ([task(0, 0, "FS", statement="It was 1843.")], "sentence 0: the answers have no such sentence (--answers)"),
-        ([task(0, 0, "FS") | {"metadata": task(0, 0, "FS")["metadata"] | {"docid": "d9"}}], "does not cite 'd9'"),
+        ([task(0, 0, "FS", statement="It was 1843.")], "'d1' is cited by no such sentence of the answers (--answers)"),
+        ([task(0, 0, "FS") | {"metadata": task(0, 0, "FS")["metadata"] | {"docid": "d9"}}], "'d9' is cited by no such"),
         ([task(0, 0, "FS") | {"metadata": task(0, 0, "FS")["metadata"] | {"run_id": "y"}}], "no such sentence"),
         ([task(0, 0, "FS") | {"metadata": task(0, 0, "FS")["metadata"] | {"sentence_index": 4}}], "no such sentence"),
         ([task(0, 0, "FS", status="failed")], "expected a support_label exactly when the status is completed"),
