@@ -188,18 +188,18 @@ def agreement_tables(
     Raises:
         InputError: the source is no file of graded records, or no grade set passes the choice.
     """
-    if not _is_records(source):
-        text = f"{_called(source)}tables of labels against judgments are of one graded-records file"
-        raise InputError(text, settings=("min_judgment",))
     with naming(source):
+        if not _is_records(source):
+            text = "tables of labels against judgments are of one graded-records file"
+            raise InputError(text, settings=("min_judgment",))
         passages = _judged_passages(source, bank_of(bank), Grader.parse(grader))
+        if not any(grades and judgments for grades, judgments in passages):
+            raise InputError("no passage has both a judgment and a grade")
     unjudged = sum(not judgments for _, judgments in passages)
     ungraded = sum(not grades for grades, _ in passages)
     labelled = [
         (sorted(grades, reverse=True), set(judgments)) for grades, judgments in passages if grades and judgments
     ]
-    if not labelled:
-        raise InputError(f"{_called(source)}no passage has both a judgment and a grade")
     if unjudged or ungraded:
         tell(f"{unjudged} passages without a judgment and {ungraded} without a grade are left out")
     layouts = _layouts(min_judgment)
@@ -221,7 +221,8 @@ def _sources(
         if not _is_records(sources[0]) or sources[0] == "-":
             load(sources[0])  # what is no source at all says so
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several graders"
-            raise InputError(f"{_called(sources[0])}{text}")
+            with naming(sources[0]):
+                raise InputError(text)
         sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]
     # What can hold the grades of several graders, of which one is chosen.
     graded = [_content(source) in ("records", "grades") for source in sources]
@@ -274,11 +275,6 @@ def _told_apart(read: Sequence[LabelSource]) -> list[LabelSource]:
     names = [one.name for one in read]
     times = [names[:place].count(name) + 1 for place, name in enumerate(names)]
     return [replace(one, name=f"{one.name} ({n})") if n > 1 else one for one, n in zip(read, times, strict=True)]
-
-
-def _called(source: Gradable) -> str:
-    """The name of a file before what is wrong with it."""
-    return f"{os.fspath(source)}: " if isinstance(source, str | os.PathLike) else ""
 
 
 def _is_records(source: Gradable) -> bool:
