@@ -32,7 +32,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of
-from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, lacks, same, spec, table
+from rubric_measures.formats.specs import TOPIC_IDS, RecordLines, Row, Spec, flattened, lacks, same, spec, table
 from rubric_measures.formats.tables import Rows, rows_of
 from rubric_measures.records.models import JsonRecord
 
@@ -514,7 +514,8 @@ def read_answer_table(
     """
     name, found, _ = rows_of(source, "answers")
     said = dict(columns or {})
-    rows = [(line, _flat(row["row"] if isinstance(row.get("row"), dict) else row)) for line, row in found]
+    rows = [(line, row["row"] if isinstance(row.get("row"), dict) else row) for line, row in found]
+    rows = [(line, flattened(row, row)) for line, row in rows]
     present = list(dict.fromkeys(column for _, row in rows for column in row))
     if unknown := said.keys() - set(ROLES):
         raise InputError(f"columns: {min(unknown)!r} is none of {', '.join(ROLES)}", settings=("columns",))
@@ -533,8 +534,7 @@ def read_answer_table(
     )
     form = replace(_TABLE, fields=tuple(sorted(fields, key=lambda one: one.to not in said)))
     if rows and (needed := form.lacking(present)):
-        settings = ("columns", "systems") if [one.to for one in needed] == ["answer"] else ("columns",)
-        raise FormatError(f"{lacks(needed, present)}; or say which", path=name, settings=settings)
+        raise FormatError(f"{lacks(needed, present)}; or say which", path=name, settings=("columns", "systems"))
     chosen = form.columns(present) if rows else {}
     for role, names in chosen.items():
         if len(names) > 1 and role in _ALONE:
@@ -550,11 +550,3 @@ def read_answer_table(
     ]  # fmt: skip
     used = {role: chosen[role][0] for role in ROLES if chosen[role]}
     return AnswerTable(name, tuple(made), used, tuple(one for one in present if one and one not in used.values()))
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without objects inside: `response.output`."""
-    flat: dict[str, Any] = {}
-    for name, value in row.items():
-        flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}
-    return flat

@@ -248,7 +248,7 @@ class Inside(Struct, frozen=True):
                 variant = self._variant(cells)
                 fields = self.variants[variant]
                 outer = _outer(fields)
-                flat = _flat(cells, outer) if outer else cells
+                flat = flattened(cells, outer) if outer else cells
                 said, further = _parsed(_places(fields, flat), flat, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, field=f"{where}.{error.field}".rstrip(".")) from None
@@ -484,7 +484,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         count, outer = 0, _outer(self.fields)
         ids = self._ids() if self.is_guarded else set[str]()
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
-            flat = _flat(cells, outer) if outer else cells
+            flat = flattened(cells, outer) if outer else cells
             columns = tuple(flat)
             try:
                 known = places.get(columns)
@@ -628,7 +628,7 @@ def _outer(fields: Iterable[Field]) -> set[str]:
     return {name.partition(".")[0] for field in fields for name in field.names if "." in name}
 
 
-def _flat(cells: Cells, outer: set[str]) -> Cells:
+def flattened(cells: Cells, outer: Collection[str]) -> Cells:
     """A row in which the fields of these objects are columns with a dot."""
     made: dict[str, Any] = {}
     for column, value in cells.items():
@@ -740,7 +740,7 @@ def _sieve(names: Sequence[str], only: AbstractSet[str], first: bytes) -> Callab
 def _written(fields: Sequence[Field], said: Mapping[str, Any], is_sparse: bool) -> dict[str, Any]:
     """A row as it is written, with its further fields; see `Spec` for sparse ones."""
     outer = _outer(fields)
-    further = _flat(said.get("further") or {}, outer)
+    further = flattened(said.get("further") or {}, outer)
     row: dict[str, Any] = {}
     for field in fields:
         name, value = field.names[0], said.get(field.to)
