@@ -81,8 +81,9 @@ def _conversions() -> list[str]:
     lines = []
     for name, targets in (*_CONVERT.items(), *((f"{name}.file", targets) for name, targets in _OF_FORMATS.items())):
         for target in targets.split():
-            more = " --run bm25" if target == "run" and name.startswith("graded") else ""
-            lines.append(f"convert {{{name}}} --to {target}{more} -o out/converted")
+            # Records have several runs, which are files of a folder.
+            where = "out" if target == "run" and name.startswith("graded") else "out/converted"
+            lines.append(f"convert {{{name}}} --to {target} -o {where}")
         # Battles are only read.
         if name != "ragdoll-battles.jsonl":
             lines.append(f"convert {{{name}}} -o out/converted")

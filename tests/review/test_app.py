@@ -324,7 +324,9 @@ def test_other_machines_need_a_flag_a_name_and_a_token(tmp_path: Path) -> None:
     make_project(tmp_path)
     command = ["review", str(tmp_path / "graded.jsonl.gz"), "--bank", str(tmp_path / "bank.jsonl"), "--grader", "model"]
     command += ["--bind", "0.0.0.0:0"]
-    result = subprocess.run([sys.executable, "-m", "rubric_measures", *command], capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-m", "rubric_measures", *command], capture_output=True, text=True, timeout=60
+    )
     assert result.returncode == 2 and "--allow-remote" in result.stderr and "Traceback" not in result.stderr
     running = Server(tmp_path, "--bind", "0.0.0.0:0", "--allow-remote", "lab.example")
     try:
