@@ -133,21 +133,18 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
     Raises:
         InputError: a run has several documents for a query, and one of them no rank; or a document has two.
     """
-    places: dict[tuple[str, str], dict[str, int | None]] = {}
+    places: dict[tuple[str, str], set[tuple[int | None, str]]] = {}
     for row in rows:
         if row.run_id is not None:
-            ranks = places.setdefault((row.run_id, row.query_id), {})
-            if ranks.setdefault(row.doc_id, row.rank) != row.rank:
-                where = f"{name}: query {row.query_id!r}, document {row.doc_id!r}, run {row.run_id!r}"
-                raise InputError(f"{where}: has the ranks {ranks[row.doc_id]} and {row.rank}; keep one")
+            places.setdefault((row.run_id, row.query_id), set()).add((row.rank, row.doc_id))
     rankings: dict[str, dict[str, Ranking]] = {}
-    for (run_id, query_id), ranks in sorted(places.items()):
-        if len(ranks) > 1 and None in ranks.values():
-            where = f"{name}: query {query_id!r}: run {run_id!r} has several documents, and not all a rank"
-            problem = f"; add a column rank, give run files, or remove the column of runs ({', '.join(RUN_IDS)})"
-            raise InputError(where + problem)
-        ranked = ((1 if rank is None else rank, 0.0, doc_id) for doc_id, rank in ranks.items())
-        doc_ids = by_rank(ranked, f"query {query_id!r}", run_id)[0]
+    for (run_id, query_id), listed in sorted(places.items()):
+        where = f"{name}: query {query_id!r}"
+        if len(listed) > 1 and any(rank is None for rank, _ in listed):
+            problem = f"run {run_id!r} has several documents, and not all a rank"
+            advice = f"add a column rank, give run files, or remove the column of runs ({', '.join(RUN_IDS)})"
+            raise InputError(f"{where}: {problem}; {advice}")
+        doc_ids = by_rank(((1 if rank is None else rank, 0.0, doc_id) for rank, doc_id in listed), where, run_id)[0]
         scores = [1 / rank for rank in range(1, len(doc_ids) + 1)]
         rankings.setdefault(run_id, {})[query_id] = Ranking(doc_ids, scores)
     return [Run(run_id, of_run) for run_id, of_run in rankings.items()]
@@ -231,23 +228,19 @@ def records_of_rows(
 
 def _grade_sets(items: Mapping[str, GradeRow], kind: ItemKind, by: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What one grader says of the items of a passage, and of all of it, with the field that holds it."""
+    replies = {item_id: row.reason or ("" if row.grade is None else str(row.grade)) for item_id, row in items.items()}
     if of_items := {item_id: row for item_id, row in items.items() if item_id != WHOLE}:
         yield "exam_grades", ItemGradeSet.build(
             {item_id: row.grade for item_id, row in of_items.items() if row.grade is not None},
-            answers=[(item_id, row.reason or _said(row)) for item_id, row in of_items.items()],
+            answers=[(item_id, replies[item_id]) for item_id in of_items],
             item_status={item_id: row.status for item_id, row in of_items.items() if row.status != "graded"},
             details={item_id: {"reason": row.reason} for item_id, row in of_items.items() if row.reason} or None,
             kind=kind, **by,
         )  # fmt: skip
     if (row := items.get(WHOLE)) is not None:
         said: dict[str, Any] = given({"self_rating": row.grade, "status": row.status})
-        said |= {"correct_answered": bool(row.grade), "answer": row.reason or _said(row), **by}
+        said |= {"correct_answered": bool(row.grade), "answer": replies[WHOLE], **by}
         yield "grades", DirectGrade(prompt_type="direct_grading", **said)
-
-
-def _said(row: GradeRow) -> str:
-    """What stands where a grader's reply stands."""
-    return "" if row.grade is None else str(row.grade)
 
 
 FAILED = "failed"

@@ -226,7 +226,7 @@ def test_a_row_number_is_no_document_and_a_document_has_one_rank(tmp_path: Path)
     assert sorted(rubric_measures.load(tmp_path / "g.csv").queries["q"].docs) == ["e", "f"]
     rows = "q,d1,r,1,i1,1\nq,d1,r,7,i2,1\n"
     (tmp_path / "r.csv").write_text(f"query_id,doc_id,run_id,rank,item_id,grade\n{rows}")
-    with pytest.raises(InputError, match="document 'd1', run 'r': has the ranks 1 and 7; keep one"):
+    with pytest.raises(InputError, match="passage 'd1' occurs twice in the ranking of 'r'; keep one of them"):
         rubric_measures.score(rubric_measures.load(tmp_path / "r.csv", grader="scale=0-1"), measures="RubricCover@5")
 
 
