@@ -56,18 +56,13 @@ class SupportSentence(Struct, gc=False):
 
     Attributes:
         citations: what it cites, most important first.
-        said: the sentence; None where the file has none (`text`).
+        text: the sentence; None where the file has none.
         combined: the label of all citations together (`citationsCombibed`, as the files write it).
     """
 
     citations: list[SupportCitation]
-    said: str | None = msgspec.field(name="text")
+    text: str | None
     combined: _Label | None = msgspec.field(name="citationsCombibed", default=None)
-
-    @property
-    def text(self) -> str:
-        """The sentence; empty where the file has none."""
-        return self.said or ""
 
 
 class SupportAnswer(JsonRecord, frozen=True, kw_only=True):
@@ -104,7 +99,7 @@ def read_support_labels(path: PathName) -> list[SupportAnswer]:
     answers = _LINES.read(path)
     notes: Counter[str] = Counter()
     for answer in answers:
-        texts = [text for one in answer.sentences if (text := one.text.strip())]
+        texts = [text for one in answer.sentences if (text := (one.text or "").strip())]
         notes["sentences stand twice in their answer; each counts"] += len(texts) - len(set(texts))
         notes["sentences have no text"] += len(answer.sentences) - len(texts)
         notes["answers have no sentences; they score 0"] += not answer.sentences
@@ -128,15 +123,15 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
     grades: dict[tuple[str, str], dict[str, int]] = {}
     for answer in answers:
         listed = answer.sentences
-        texts, cites = [one.text for one in listed], [[cite.reference for cite in one.citations] for one in listed]
-        joined = [_grade(one.combined) for one in listed]
+        texts, joined = [one.text or "" for one in listed], [_grade(one.combined) for one in listed]
+        cites = [[cite.reference for cite in one.citations] for one in listed]
         cited.append(CitedAnswer.of(answer.query_id, answer.run_id, texts, cites, joined))
         for item, sentence in zip(cited[-1].sentences, listed, strict=True):
             for one in sentence.citations:
                 of_document = grades.setdefault((answer.query_id, one.reference), {})
                 grade = _grade(one.support)
                 if grade is not None and of_document.setdefault(item.item_id, grade) != grade:
-                    where = f"query {answer.query_id!r}, run {answer.run_id!r}, {sentence.text[:60]!r}"
+                    where = f"query {answer.query_id!r}, run {answer.run_id!r}, {item.text[:60]!r}"
                     raise InputError(f"{where}: document {one.reference!r} has two labels; keep one")
     info = PromptInfo(prompt_class=PROMPT_CLASS, **SUPPORT.as_json())
     sets = {
