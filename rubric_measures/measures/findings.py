@@ -292,8 +292,8 @@ class Looked(Struct):
             text = f"{parts.sum()} of {count} grades are fractions below 1 (such as in query {such}), and the others go"
             yield Note(f"{text} up to {highest:g}: are some of them on the scale 0 to 1?", (such,))
         share = 1 - above_1.sum() / max(above_0.sum(), 1)
-        below = [run for run in self._ranked if not self._above[run, 1] and share ** self._above[run, 0] < _CHANCE]
-        if below and highest > 1:
+        found = {run: self._above[run, 0] for run in self._ranked if highest > 1 and not self._above[run, 1]}
+        if below := [run for run, many in found.items() if many >= _MANY and share**many < _CHANCE]:
             text = f"no grade of {len(below)} runs ({below[0]}) is above 1, and others go up to {highest:g}"
             yield Note(f"{text}: are these on two scales?", tuple(below))
         for place in range(_QUERIES, len(names) - _QUERIES + 1 if sizes.all() and not parts.any() else 0):
