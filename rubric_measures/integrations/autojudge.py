@@ -52,7 +52,7 @@ class ModelSettings:
         asking: how prompts are put and replies are read: fields of `Asking`.
         calls: where the model is called and what it may cost: fields of `Calls`. Replies are kept by default in the
             folder CACHE_DIR, which is made, else in the output folder.
-        measures: what the leaderboard shows.
+        measures: what the leaderboard shows: a list, or one text with blanks between them.
     """
 
     model: str = ""
@@ -60,10 +60,6 @@ class ModelSettings:
     asking: Mapping[str, Any] = field(default_factory=dict)
     calls: Mapping[str, Any] = field(default_factory=dict)
     measures: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.measures, str):
-            raise InputError("setting measures is a list")
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -315,7 +311,6 @@ class JudgeSettings(ModelSettings):
     nugget_grades: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.target not in ("questions", "nuggets"):
             raise InputError(f"setting target: {self.target!r} is none of questions, nuggets")
         if self.on_failed is not None:

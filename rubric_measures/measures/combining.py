@@ -180,6 +180,9 @@ class Panel:
                 passages.append(passage)
             yield QueryPassages(group.query_id, passages, group.line)
         why = "no member has one" if self._by == "prefer" else "too few members have a grade"
+        if not lost[False]:
+            text = f"{name}: no item has a grade of the panel ({why}); name graders of the same items"
+            raise InputError(text, settings=("grader",))
         tell(f"{name}: {counted(lost[False], 'grade')}, {lost[True]} without one ({why})")
 
     def _rows(self, chosen: _Chosen, items: Mapping[str, RubricItem] | None) -> dict[str, list[Said | None]]:

@@ -57,7 +57,8 @@ def make_backend(spec: str, **options: Any) -> Backend:
     try:
         inspect.signature(make).bind(*given, **options)
     except TypeError as error:
-        raise InputError(f"model {spec!r}: {error}") from None
+        said = str(error).replace("too many positional arguments", f"{kind} takes no name")
+        raise InputError(f"model {spec!r}: {said}") from None
     return make(*given, **options)
 
 

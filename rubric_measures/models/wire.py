@@ -347,5 +347,5 @@ class Endpoint:
         """
         for secret in filter(None, self.secrets):
             # Servers without keys are given ones such as `x`, which words hold.
-            text = re.sub(r"(?<!\w)" * (len(secret) < 8) + re.escape(secret), "***", text)
+            text = re.sub((r"(?<!\w)%s(?!\w)" if len(secret) < 8 else "%s") % re.escape(secret), "***", text)
         return one_line(_KEY_LIKE.sub(lambda found: "//***@" if found[0].startswith("//") else "***", text))

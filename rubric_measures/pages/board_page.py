@@ -307,6 +307,8 @@ def write_report(
         InputError: the grades have no texts beside them, scores are not of whole queries, there is no run or no query,
             or the file cannot be written.
     """
+    if not os.fspath(path).endswith((".html", ".htm")):
+        raise InputError(f"{os.fspath(path)}: a report is written as .html", settings=("report",))
     ranked = board.ranking()
     listed = [query.with_retrieved(retrieved or {}) for query in evidence(board, grades, runs)]
     if not listed or not ranked:

@@ -32,6 +32,10 @@ MIXED_UP = {
     "leaderboard qrels.txt said.jsonl -m nDCG@10": "said.jsonl:1: has 7 columns; expected 6: query_id Q0 doc_id rank "
     "score tag (it is JSON; grades there are called query_id, doc_id, grade; answers are pooled and graded first)",
     "evaluate said.jsonl bm25.run nDCG@10": "relevance (it is JSON; grades there are called query_id, doc_id, grade; ",
+    "combine graded.jsonl.gz --grader kind=question --grader kind=nugget -o panel.jsonl": "panel:majority: no item has "
+    "a grade of the panel (too few members have a grade); name graders of the same items (--grader)",
+    "leaderboard graded.jsonl.gz --bank questions.jsonl --report page.pdf": "page.pdf: a report is written as .html",
+    "grade passages.jsonl.gz --bank questions.jsonl --model lexical:2 -o g.jsonl": "'lexical:2': lexical takes no name",
     "cache size empty.sqlite": "empty.sqlite: there is no such cache",
     "compare graded.jsonl": "holds a JSON list, as graded records do; score these, and give the board",
     "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",

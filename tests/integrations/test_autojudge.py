@@ -128,7 +128,7 @@ def test_a_whole_workflow(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_text_of_two_runs_is_graded_once(files: Path) -> None:
     topics, config = _topics(files), base.LlmConfigBase()
     settings = {"model": "lexical", "bank": str(_bank(files)), "outdir": files / "out"}
-    board = RubricJudge().judge(_reports(files), topics, config, measures=["RubricCover(rel=4)"], **settings)
+    board = RubricJudge().judge(_reports(files), topics, config, measures="RubricCover(rel=4)", **settings)
     assert board.measures == ("RubricCover(rel=4)", "L")
     (bees,) = (group for group in load_graded(files / "out" / "rubric.graded.jsonl.gz") if group.query_id == "bees")
     assert [passage.text for passage in bees.passages] == [FULL, "Is honey sweet?"]
@@ -209,5 +209,5 @@ def test_wrong_settings_are_said(files: Path) -> None:
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "autojudge_base", None)
-    with pytest.raises(MissingExtraError, match=r"rubric_measures\[autojudge\]"):
+    with pytest.raises(MissingExtraError, match=r"\[autojudge\]"):
         _ = RubricJudge().nugget_banks_type

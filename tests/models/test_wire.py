@@ -208,7 +208,7 @@ def test_keys_are_left_out_of_messages() -> None:
     endpoint = Endpoint("m", "u", ("topsecret", ""))
     found = endpoint.trouble_of(401, {"error": {"message": "key topsecret is wrong\nBearer abc123def"}})
     assert found.error == "HTTP 401: key *** is wrong ***"
-    assert Endpoint("m", "u", ("x",)).shown("max_tokens of key x") == "max_tokens of key ***"
+    assert Endpoint("m", "u", ("x",)).shown("max_tokens of key x in xml") == "max_tokens of key *** in xml"
     assert endpoint.shown("GET https://ada:pw@host/v1") == "GET https://***@host/v1"
     assert len(endpoint.shown("x" * 1000)) == 301
 
