@@ -164,7 +164,7 @@ def test_a_text_that_is_nan_is_none(tmp_path: Path, caplog: pytest.LogCaptureFix
     wordless["sentences"][0]["text"] = float("nan")
     with caplog.at_level(logging.WARNING):
         [answer] = read_support_labels(write(tmp_path / "labels.jsonl", line("two"), wordless))[1:]
-    assert answer.sentences[0].text == ""
+    assert answer.sentences[0].text is None
     assert "1 sentence has no text" in caplog.text
 
 
