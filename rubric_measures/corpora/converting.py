@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming
+from rubric_measures.base.errors import InputError, counted, naming
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.corpora.bridges import Options, bank_format, bridged, targets_of
@@ -65,9 +65,6 @@ def convert(
         keep_inputs(output, *paths, *beside, bank, *listed(collection or ()))
         if not paths:
             raise InputError("name a file to convert")
-        for named in (to, source):
-            if named is not None and named not in FORMATS:
-                raise UnknownNameError("format", named, FORMATS)
         is_bank = to is not None and FORMATS[to].kind == "bank"
         sources = [source or (bank_format(path)[0] if is_bank else detect_format(path)) for path in paths]
         kind, *others = dict.fromkeys(FORMATS[one].kind for one in sources)

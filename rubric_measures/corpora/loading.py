@@ -434,13 +434,11 @@ class RecordGrades(LazyGrades):
         if any(one.paragraph and cited_answer(query_id, one) for query_id, one in passages):
             return "citations"
         # One passage stands for the same text of several runs.
-        placed = [(query_id, one.doc_id, one.paragraph_data) for query_id, one in passages]
-        ranked = [(query_id, doc_id, data.rankings) for query_id, doc_id, data in placed if data and data.rankings]
-        is_part = (
-            any(doc_id.startswith(f"{place.method}/{query_id}/") for place in rankings)
-            for query_id, doc_id, rankings in ranked
-        )
-        return "answers" if ranked and all(is_part) else "passages"
+        are_parts = [
+            any(one.doc_id.startswith(f"{place.method}/{query_id}/") for place in one.rankings)
+            for query_id, one in passages if one.rankings
+        ]  # fmt: skip
+        return "answers" if are_parts and all(are_parts) else "passages"
 
     def record_queries(self, *, keep_ranks: bool = False, wanted: Grader | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `measures.loading.select_queries`."""

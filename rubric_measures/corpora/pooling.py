@@ -122,9 +122,8 @@ def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: st
     passages = []
     for doc_id, (text, places, sources) in members.items():
         label = labels.get(doc_id)
-        said = []
-        if label is not None:
-            said.append(Judgment(doc_id=doc_id, query_id=query_id, relevance=label, title_query=title))
+        by = {"doc_id": doc_id, "query_id": query_id, "title_query": title}
+        said = [] if label is None else [Judgment(relevance=label, **by)]
         data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
         made: dict[str, Any] = {"doc_id": doc_id, "text": text, "paragraph_data": data}
         if sources:

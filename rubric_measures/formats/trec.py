@@ -217,8 +217,8 @@ def _wrong_columns(row: Sequence[str], expected: str) -> str:
 
 T = TypeVar("T")
 Found = TypeVar("Found")
-# Says what is to be said of a file, once it is its turn; gives it back.
-Say = Callable[[], list[str]]
+# Says what is to be said of a file, once it is its turn; a list takes it, too.
+Say = Callable[[list[str] | None], None]
 
 
 class QueryQrels(NamedTuple):
@@ -300,8 +300,7 @@ def read_run(path: str | os.PathLike[str], said: list[str] | None = None) -> Run
             rank that is not an integer from 0, or a document that its query already has.
     """
     run_id, rankings, disagreements, say = _read_rankings(path, lambda _, ranked: ranked.ranking())
-    said = [] if said is None else said
-    said += say()
+    say(said)
     return Run(run_id, rankings, disagreements)
 
 
@@ -335,9 +334,8 @@ def map_runs(
     # Nobody can interrupt a thread that waits for a pipe.
     several = cores > 1 and len(paths) > 1 and all(map(os.path.isfile, paths))
     reads = _in_threads(read, paths, min(cores, _MOST_WORKERS)) if several else map(read, paths)
-    said = [] if said is None else said
     for _, (run_id, taken, _, say) in zip(watch(paths), reads, strict=True):
-        said += say()
+        say(said)
         yield run_id, taken
 
 
@@ -364,11 +362,12 @@ def _read_rankings(
         where = f"{counted(len(disagreements), 'query')} ({counted(sum(disagreements), 'place')})"
         notes.append(f"{name}: the rank column disagrees with the scores in {where}; the scores count")
 
-    def say() -> list[str]:
+    def say(said: list[str] | None) -> None:
         unfinished = note_unfinished(end, name)
         for note in notes:
             _LOG.warning("%s", note)
-        return [*filter(None, [unfinished]), *notes]
+        if said is not None:
+            said += [*filter(None, [unfinished]), *notes]
 
     return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements), say
 
