@@ -57,7 +57,7 @@ class Anchor(NamedTuple):
 
 
 # Why there is no interval where what is said follows from the mean all the same.
-_ALIKE = "all grades are off by the same; what is said follows from the bias itself"
+_ALIKE = "all grades are off by the same; the verdict follows from that bias"
 
 
 class Bias(NamedTuple):

@@ -126,7 +126,7 @@ def agreement(
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
     if measure is not None and runs is None:
-        raise InputError("a measure is of the leaderboards of runs; name these, too", settings=("measure", "runs"))
+        raise InputError("a measure needs runs; name them, too", settings=("measure", "runs"))
     with contextlib.ExitStack() as stack:
         # Judgments and labels of records that are alone are two sources.
         is_named = [is_file(one) or (len(sources) == 1 and not are_rows(one)) for one in sources]
@@ -230,11 +230,11 @@ def _sources(
     if not any(map(_is_records, sources)):
         refuse_choice(names, wanted, ("scale", *(OF_TABLES if any(graded) else ())))
         if bank is not None:
-            raise InputError("no source is graded records, whose items a bank names; leave it out", settings=("bank",))
+            raise InputError("no source is graded records, which alone take a bank; leave it out", settings=("bank",))
     graders = [wanted] * len(sources)
     if second is not None:
         if graded[1:2] != [True]:
-            problem = "the second source holds no several graders; leave its choice out"
+            problem = "a second choice of graders is for graded records alone; leave it out"
             raise InputError(problem, settings=("grader_b",))
         # Prompt and hash of one grader are not those of another; a second hash alone is of the same one.
         own = {"set": None, **({"prompt": None} if second.model else {}), **second.given}
@@ -247,7 +247,7 @@ def _sources(
     tables = [one for one, is_graded in zip(read, graded, strict=True) if is_graded]
     if tables and all(one.instead for one in tables):
         there = "; ".join(dict.fromkeys(one.instead for one in tables))
-        raise InputError(f"{names}: the choice fits no grades; there are those of: {there}", settings=("grader",))
+        raise InputError(f"{names}: no grades fit the choice; there are grades by: {there}", settings=("grader",))
     return _told_apart(read)
 
 

@@ -529,9 +529,9 @@ def design(scores: Mapping[str, Mapping[str, float]], measure: str, *, tests: Te
         raise InputError(text, settings=("smallest",))
     queries, count = len(compared.queries), len(compared.means)
     if count < 2:
-        raise InputError(f"{measure}: one run with per-query scores; a design needs two")
+        raise InputError(f"{measure}: only one run has per-query scores; a design needs two")
     if queries < 2:
-        raise InputError(f"{measure}: one query that all runs have; a design needs the variance of two")
+        raise InputError(f"{measure}: all runs share only one query; a design needs two")
     components = variance_components([[scores[run][query] for run in compared.means] for query in compared.queries])
     deviation = float(np.sqrt(2.0 * components.rest))
     pairs = count * (count - 1) // 2

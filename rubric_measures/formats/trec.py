@@ -174,7 +174,7 @@ def checked_qrels(text: str, name: str) -> tuple[bytes, int]:
         except (ValueError, OverflowError):
             raise FormatError(f"relevance {said[:40]!r} is not a number") from None
         if abs(relevance) > MOST_RELEVANT:
-            raise FormatError(f"relevance {said[:40]} is beyond reason; expected a number between ±{MOST_RELEVANT}")
+            raise FormatError(f"relevance {said[:40]} is too large; expected a number between ±{MOST_RELEVANT}")
         count, earlier = len(known), known.setdefault(tuple(row[:3]), relevance)
         if earlier != relevance:
             raise FormatError(f"document {doc_id!r} of query {query_id!r} was judged {earlier} before, now {said}")

@@ -784,7 +784,7 @@ def generate(
     made_of = "queries" if target == "queries" else "nuggets of documents" if is_given(from_documents) else "a bank"
     _check(made_of, specs, given)
     if calls.max_calls == 0 and path is None:
-        text = "a run that makes no call needs a cache, or an output file beside which it lies"
+        text = "a run that makes no call needs a cache; name it, or the output beside which it lies"
         raise InputError(text, settings=("max_calls", "cache"))
     read = [queries, from_documents, passages, examples, calls.prices]
     read += [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
@@ -817,7 +817,7 @@ def generate(
                 every = [Query(*one) for one in texts.items()]
                 found = nuggetize(every, related, first, over_generate=over_generate, program=program)
                 if dry_run and not over_generate:
-                    text = "importance takes up to %d calls more, by the nuggets that creation leads to"
+                    text = "importance takes up to %d calls more, as many nuggets as are created"
                     tell(text, -(-MAX_NUGGETS // BATCH) * sum(bool(related.get(one)) for one in texts))
         if dry_run:
             return Generated(TestBank({}), plan=tuple(Estimate.of(one.model, one.runner, one.stats) for one in callers))

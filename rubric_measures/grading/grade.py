@@ -322,7 +322,7 @@ class _Grading:
                 with self.calls.asking(runner, dry_run=True) as planned:
                     plan = grader.estimate(dataclasses.replace(engine, runner=planned), groups, bank)
                 if needed is not None:
-                    tell("these are the most: what a grade settles is not asked further")
+                    tell("these are the most: what a grade settles is asked no more")
                 return grader.GradedRecords([], report=grader.GradingReport(), plan=plan)
             if self.output is not None and self.manifest is None:
                 text = "the records go to standard output; nothing keeps what made the grades"

@@ -66,7 +66,7 @@ def panel_rule(by: str) -> Rule:
         InputError: there is no such rule.
     """
     if by not in PANELS:
-        raise InputError(f"{by} combines no grades; expected one of {', '.join(PANELS)}", settings=("by",))
+        raise InputError(f"{by!r} is no way to combine grades; expected one of {', '.join(PANELS)}", settings=("by",))
 
     def together(said: Sequence[Said | None]) -> Said:
         given = [one.grade for one in said if one is not None and one.grade is not None]

@@ -937,7 +937,7 @@ def _refuse_other_spelling(text: str) -> None:
         raise MeasureNameError(f"{text} is a file, and no measure; name runs before the measures")
     parts = _BY_COMMAS.findall(text)
     if len(parts) > 1:
-        raise MeasureNameError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
+        raise MeasureNameError(f"{text}: separate measures by blanks, not commas: {' '.join(parts)}")
     known: list[Measure] = []
     with contextlib.suppress(ValueError):
         known = [] if text in ir_measures.measures.registry else ir_measures.parse_trec_measure(text)

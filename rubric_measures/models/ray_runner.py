@@ -306,7 +306,7 @@ class _Pool:
         if self._in_row > _DEATHS:
             raise GradingError(f"Ray keeps failing ({error}); finished calls are in the cache: run again to continue")
         waiting = [block for _, block in actor.owed if block]
-        _LOG.warning("a process of the Ray pool was gone; %d blocks are begun again", bool(lost) + len(waiting))
+        _LOG.warning("a process of the Ray pool died; %d blocks are begun again", bool(lost) + len(waiting))
         self._ray.kill(actor.handle)
         self._actors[self._actors.index(actor)] = self._begun()
         passages = list(_passages(lost))

@@ -408,7 +408,7 @@ def test_agreement_refuses(tmp_path, capsys) -> None:
     for scale in ("3", "3-0"):
         assert f"'{scale}' is no scale" in call(capsys, "agreement", first, second, "--grader", f"scale={scale}")[2]
     second.write_text("q1 0 d1 1\n")
-    assert "name these, too (--measures, --runs)" in call(capsys, "agreement", first, second, "-m", "P@5")[2]
+    assert "name them, too (--measures, --runs)" in call(capsys, "agreement", first, second, "-m", "P@5")[2]
     assert "no grades of items; leave items out" in call(capsys, "agreement", first, second, "--items")[2]
     status, out, err = call(capsys, "agreement", first, second)
     assert status == 1

@@ -227,7 +227,7 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--model", "scripted:x", "QUERIES", "--from-documents", "x"], "(--from-documents, --target)"),
         (["--model", "scripted:x", "--target", "queries"], "need passages and examples"),
         (["--model", "a:x", "--model", "b:y", "QUERIES"], "several models"),
-        (["--model", "scripted:x", "QUERIES", "--max-calls", "0"], "needs a cache, or an output file"),
+        (["--model", "scripted:x", "QUERIES", "--max-calls", "0"], "needs a cache; name it, or the output"),
         (["--model", "MODEL", "QUERIES", "--program", "nuggetizer"], "there are the words of workbench for these"),
         (["--model", "scripted:x", "QUERIES", "--by", "all"], "by would have no effect here; leave it out (--by)"),
         (["--model", "scripted:x", "QUERIES", "--min-judgment", "2", "--grader", "m"], "grader, min_judgment would"),

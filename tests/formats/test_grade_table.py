@@ -314,7 +314,7 @@ def test_a_grader_that_no_table_has_is_no_choice(tmp_path: Path, capsys: pytest.
     plain.write_text("query_id,doc_id,label\nq1,d1,2\nq1,d2,1\n", encoding="utf-8")
     for one, other in ((ada, gpt), (plain, plain)):
         assert main(["agreement", str(one), str(other), "--grader", "bob"]) == 2
-        assert "the choice fits no grades; there are those of: " in capsys.readouterr().err
+        assert "no grades fit the choice; there are grades by: " in capsys.readouterr().err
     # One table has it: the other is what it is held to.
     for one in (ada, plain):
         assert main(["agreement", str(one), str(gpt), "--grader", "gpt"]) == 0

@@ -140,8 +140,8 @@ def test_another_measure_is_not_found(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("nDCG@10,P@5", "nDCG@10,P@5: part measures with blanks, not with commas: nDCG@10 P@5"),
-        ("NuggetV(rel=4,strict=True),AP", "not with commas: NuggetV(rel=4,strict=True) AP"),
+        ("nDCG@10,P@5", "nDCG@10,P@5: separate measures by blanks, not commas: nDCG@10 P@5"),
+        ("NuggetV(rel=4,strict=True),AP", "not commas: NuggetV(rel=4,strict=True) AP"),
         ("ndcg_cut_10", "ndcg_cut_10 is trec_eval's name; here it is nDCG@10"),
         ("map", "map is trec_eval's name; here it is AP"),
         ("P_5", "here it is P@5"),

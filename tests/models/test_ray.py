@@ -217,7 +217,7 @@ def test_a_killed_actor_is_replaced_and_its_block_redone(
     assert len(made) == 30
     # Only what was under way went out once more: at most two blocks an actor, of two passages each.
     assert 0 < made.total() - 30 <= 24
-    assert "a process of the Ray pool was gone" in caplog.text
+    assert "a process of the Ray pool died" in caplog.text
 
 
 def test_a_poisoned_input_fails_its_own_grades(cluster: Any, folder: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog:
     opener.join()
     assert mine == local
     assert report == expected
-    assert "a process of the Ray pool was gone" in caplog.text
+    assert "a process of the Ray pool died" in caplog.text
 
 
 def test_limits_stop_and_the_next_run_goes_on(cluster: Any, folder: Path) -> None:
