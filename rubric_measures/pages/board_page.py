@@ -304,15 +304,13 @@ def write_report(
         retrieved: see `EvaluatedAnswers.retrieved`.
 
     Raises:
-        InputError: the grades have no texts beside them, scores are not of whole queries, there is no run or no query,
-            or the file cannot be written.
+        InputError: the grades have no texts beside them, scores are not of whole queries, the file is not called
+            `.html` or `.htm`, or it cannot be written.
     """
     if not os.fspath(path).endswith((".html", ".htm")):
         raise InputError(f"{os.fspath(path)}: a report is written as .html", settings=("report",))
     ranked = board.ranking()
     listed = [query.with_retrieved(retrieved or {}) for query in evidence(board, grades, runs)]
-    if not listed or not ranked:
-        raise InputError("there is nothing to report: no run, or no query")
     report = _BoardReport(board, listed, ranked, board.measures[0], review)
     intervals = mean_intervals({name: {run: board.scored(run, name) for run in ranked} for name in board.measures})
     parts = page(
