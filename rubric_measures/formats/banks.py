@@ -382,11 +382,9 @@ def _bank(
         if is_own and (form in BY_FACET or len({one.query_id for one in entries}) == len(entries)):
             return [one.row if form == "bank:csv" else {"further": one.row} for one in entries]
         bank = content if isinstance(content, TestBank) else bank_of_entries(entries)
-        two = Counter(
-            to for one in entries for to, value in one.further.items()
-            if value not in (None, "") and bank.further.get(one.query_id, {}).get(to, value) != value
-        )  # fmt: skip
-        warn("%d fields of queries have two values (%s); the first is kept", two.total(), shown_counts(two))
+        kept = ((one.further, bank.further.get(one.query_id, {})) for one in entries)
+        two = [to for said, first in kept for to, value in given(said).items() if first.get(to, value) != value]
+        warn("%d fields of queries have two values (such as %s); the first is kept", len(two), *two[:1] or [""])
         rows = said_of(bank)
         if rows and form != "bank":
             try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec import convert
 
-from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.answers import Answer
 from rubric_measures.formats.base import PathName
@@ -120,13 +120,10 @@ def read_experiment(path: PathName) -> Experiment:
         InputError: a file cannot be opened.
         FormatError: naming file, line and field.
     """
-    saved, *others = _EXPERIMENTS.read(path)
-    if others:
-        raise FormatError("holds several experiments; give each a file of its own", path=path_name(path))
     queries: dict[str, str] = {}
     runs: dict[str, list[tuple[str, str, float]]] = {}
     documents, answers = [], []
-    for _, asked, *_ in saved.said["queries"]:
+    for _, asked, *_ in chain.from_iterable(saved.said["queries"] for saved in _EXPERIMENTS.read(path)):
         query_id = asked["query_id"]
         queries[query_id] = asked["text"]
         for _, one, *_ in asked.get("documents", ()):

@@ -19,7 +19,6 @@ from rubric_measures.formats.banks import (
     NUGGET_LISTS,
     TQA,
     bank_of_entries,
-    facet_ids,
     load_bank,
     write_bank,
     written_rows,
@@ -96,10 +95,6 @@ def test_the_sections_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture
     write_bank(tmp_path / "ours.jsonl", bank)
     assert load_bank(tmp_path / "ours.jsonl") == bank
     assert caplog.messages == []
-
-
-def test_facets_without_ids_are_called_by_their_words() -> None:
-    assert facet_ids([" A b? ", None, "a B!", "", "A b?", "???"]) == {"A b?": "a-b", "a B!": "a-b-2", "???": "facet"}
 
 
 HAND_MADE = """query_id;text;importance;gold_answers
