@@ -204,10 +204,12 @@ def _count_report(
     by_text = {item.text: item for item in items}
     counts = dict[str, float](dict.fromkeys(COUNTS[:6], 0))
     stated: dict[str, set[str]] = {}
-    if not judged.sentences and judged.report.text.strip():
+    sentences = [one for one in judged.judgments if one.segment_type == "sentence"]
+    if not sentences and judged.report.text.strip():
         return None
-    for sentence in judged.sentences:
-        cited, attests = sentence.cited, sentence.said("SENTENCE_ATTESTED", "is_attested")
+    for sentence in sentences:
+        cited = [one.doc_id for one in sentence.citations or ()]
+        attests = sentence.said("SENTENCE_ATTESTED", "is_attested")
         relevant = sentence.said("CITED_DOCUMENT_RELEVANCE", "is_relevant")
         if any(attests.get(doc_id) is None for doc_id in cited):
             return None
@@ -223,14 +225,14 @@ def _count_report(
             item = by_text.get(question)
             if item is None or (item.gold_answers and answer not in item.gold_answers):
                 unknown[question] += 1
-            elif not evidence or not listed[item.item_id].get(answer, frozenset()).isdisjoint(sentence.cited):
+            elif not evidence or not listed[item.item_id].get(answer, frozenset()).isdisjoint(cited):
                 stated.setdefault(item.item_id, set()).add(answer)
     right = [
         item.item_id
         for item in items
         if stated.get(item.item_id) and (not needs_all_answers(item) or stated[item.item_id] >= set(item.gold_answers))
     ]
-    text = unicodedata.normalize("NFKC", " ".join(sentence.text for sentence in judged.sentences))
+    text = unicodedata.normalize("NFKC", " ".join(sentence.text for sentence in sentences))
     counts["correct_nuggets"], counts["character_count"] = len(right), len(text)
     return {**counts, "correct_nuggets_weighted": sum(weigh[item_id] for item_id in right)}
 

@@ -537,7 +537,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                 entries = {row.pop(key): row if len(row) > 1 else row[inner] for row in rows}
                 stream.write(json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
             elif form in _DELIMITERS:
-                self._write_table(stream, form, rows, lost)
+                self._write_table(stream, form, rows)
             else:
                 separators = (",", ":") if self.is_compact else None
                 for row in rows:
@@ -565,7 +565,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             stream.write("\t".join(cells) + "\n")
             lost.update(to for to, value in row.items() if to not in columns and value)
 
-    def _write_table(self, stream: Any, form: str, rows: Iterable[dict[str, Any]], lost: Counter[str]) -> None:
+    def _write_table(self, stream: Any, form: str, rows: Iterable[dict[str, Any]]) -> None:
         writer = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n")
         quoting = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n", quoting=csv.QUOTE_ALL)
         columns, ids = [field.names[0] for field in self.fields], self._ids()

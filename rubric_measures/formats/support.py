@@ -299,11 +299,6 @@ class ArgueSentence(Struct):
     citations: list[_Cited] | None = None
     judgments: list[ArgueJudgment] | None = None
 
-    @property
-    def cited(self) -> list[str]:
-        """The documents that it cites."""
-        return [one.doc_id for one in self.citations or ()]
-
     def said(self, kind: str, name: str) -> dict[str, bool | None]:
         """Document -> what judgments of a kind say of it; None where they do not say it."""
         of_kind = (one for one in self.judgments or () if one.judgment_type_id == kind)
@@ -329,11 +324,6 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
 
     report: CitedReport
     judgments: list[ArgueSentence]
-
-    @property
-    def sentences(self) -> list[ArgueSentence]:
-        """The sentences that were judged."""
-        return [one for one in self.judgments if one.segment_type == "sentence"]
 
 
 ARGUE = RecordLines(**table("argue"), type=ArgueReport)
