@@ -477,12 +477,8 @@ def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, fl
     clean = IdCleaner()
     with atomic_writer(path) as stream:
         for query_id, doc_id, relevance, iteration in qrels:
-            stream.write(f"{clean(query_id)} {clean(iteration)} {clean(doc_id)} {_written(relevance)}\n")
+            stream.write(f"{clean(query_id)} {clean(iteration)} {clean(doc_id)} {as_number(relevance)}\n")
     clean.say(path_name(path))
-
-
-def _written(relevance: float) -> str:
-    return f"{relevance:d}" if isinstance(relevance, int) else f"{as_number(relevance)}"
 
 
 def write_runs(path: str | os.PathLike[str], runs: Iterable[Run]) -> None:

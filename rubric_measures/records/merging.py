@@ -56,17 +56,13 @@ def _check_scales(merged: Mapping[str, Mapping[str, GradedPassage]]) -> None:
     for query_id, members in merged.items():
         for doc_id, passage in members.items():
             for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-                key, scale = models.grade_set_key(entry), _said_scale(entry)
-                if scale is not None and known.setdefault(key, scale) != scale:
+                key = models.grade_set_key(entry)
+                scale = scale_from(models.object_in(bytes(entry.prompt_text)), by_range=True)
+                if scale is not None and known.setdefault(key, str(scale)) != str(scale):
                     raise InputError(
                         f"query {query_id!r}, passage {doc_id!r}: grades by {key.llm} ({key.prompt_class}) are on the "
                         f"scale {scale}, and elsewhere on {known[key]}; they are no grades of one grader"
                     )
-
-
-def _said_scale(entry: ItemGradeSet | DirectGrade) -> str | None:
-    scale = scale_from(models.object_in(bytes(entry.prompt_text)), by_range=True)
-    return None if scale is None else str(scale)
 
 
 def _check_ranks(ranked: dict[tuple[str, str, str, int], set[str]], group: QueryPassages) -> None:
