@@ -279,8 +279,7 @@ class Looked(Struct):
         beyond = [name for name, level in levels.items() if level > 1 and 10 * level <= least < np.inf]
         for name in (never or beyond)[:1]:
             level = levels[name]
-            more = f", nor those of {counted(len(never) - 1, 'more measure')}" if len(never) > 1 else ""
-            what = f"reaches {level:g}, the level of {name}{more}" if level else f"is above 0 for {name}"
+            what = f"reaches {level:g}, the level of {name}" if level else f"is above 0 for {name}"
             far = f"the grades above 0 begin at {least:g}, far from {level:g}, the level of {name}: are they"
             text = f"no grade {what}; the highest is {highest:g}: are the grades" if never else far
             yield Note(f"{text} on another scale? Say which", tuple(never or beyond), settings=("scale",))

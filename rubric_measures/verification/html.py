@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, tell, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.tables import Cell, Report, Reported, Undefined, number
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed
 from rubric_measures.formats.judged import read_as_records
@@ -24,7 +24,7 @@ from rubric_measures.measures.checked import (
     level_of,
     uncovered_passages,
 )
-from rubric_measures.measures.findings import say, without_items
+from rubric_measures.measures.findings import Looked, say, without_items
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.measures.grades import PARTIAL, note_left_out
 from rubric_measures.measures.loading import select_query
@@ -56,8 +56,6 @@ from rubric_measures.verification.sections import (
 )
 
 _PACKAGE = "rubric_measures.verification"
-# In characters; larger ones take browsers seconds to open.
-_LARGE = 20_000_000
 # How many of each kind the top of the page lists.
 _LISTED = 20
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
@@ -317,8 +315,6 @@ class Reports(Reported):
         found, statistics = _Blocks(self.least, review), self._statistics()
         queries = [*map(found.query, self._analyses())]
         blocks = [*found.start(statistics), *queries]
-        if (size := sum(map(len, blocks))) > _LARGE:
-            tell("the page has %d MB, and browsers open it slowly; choose some queries for smaller ones", size / 1e6)
         title = f"Verification of {Path(self.source.name).name}"
         write_page(path, page("verification.html", title, _PACKAGE, blocks=blocks))
 
@@ -371,6 +367,10 @@ class Reports(Reported):
         self._refuse(True, selector.asked_for)
         report = item_report(queries, self.least)
         self._refuse(selector.found)
+        looked = Looked()
+        for query in queries:
+            looked.add(query.grades, {})
+        say(looked.notes((), report.level))
         self._note(report, selector)
         return item_section(report, self.least)
 
