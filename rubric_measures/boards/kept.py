@@ -357,7 +357,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def named(self) -> list[str]:
         """The files that it names by what they are."""
-        return [*(name for name in (BOARD, self.graded, self.bank, self.qrels) if name), *self.runs, *self.also]
+        names = (BOARD, self.graded, self.bank, self.qrels, *self.runs, *self.also)
+        return [name for name in names if name is not None]
 
     @property
     def digest(self) -> str:
@@ -411,7 +412,7 @@ def read_manifest(folder: Path) -> Manifest:
     typed(_Loaded, manifest.load, name)
     for one in (*manifest.files, *manifest.named):
         path = PurePosixPath(one)
-        if path.is_absolute() or ".." in path.parts or "\\" in one:
+        if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in one:
             raise FormatError(f"names a file outside of the folder: {one!r:.60}", path=name)
     # Links lead out of it, and nobody has what a pipe says.
     odd = (path for path in folder.rglob("*") if path.is_symlink() or not (path.is_file() or path.is_dir()))

@@ -188,6 +188,7 @@ def test_what_makes_no_bundle(made: Path, capsys: Captured) -> None:
         ("load", {"bank": "b"}, "unknown field"),
         ("load", {"grader": 5}, "grader"),
         ("runs", ["../bm25.run"], "outside of the folder"),
+        ("bank", "", "outside of the folder: ''"),
     ):
         (made / "bundle.json").write_text(json.dumps({**manifest, field: value}))
         status, _, err = call(capsys, "check", made)
