@@ -681,7 +681,7 @@ def load(
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return RecordGrades(rows, known_bank, wanted, on_failed, getattr(source, "name", "the records"))
-        if isinstance(rows, list) and not rows:
+        if not is_loaded and not len(rows):
             raise InputError("there are no grades to score")
         if is_table(rows):
             return _of_table(rows, "the grades", known_bank, wanted, counted)

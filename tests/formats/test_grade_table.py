@@ -352,7 +352,8 @@ def test_what_a_notebook_holds_is_read_alike() -> None:
     ]
     pooled = rubric_measures.pool([run], {"a": "A", "b": "B", "c": "C"}, judgments=iter(rows), queries=iter(["1"]))
     assert len(pooled[0].passages) == 3
-    with pytest.raises(InputError, match="there are no grades to score"):
-        rubric_measures.load([])
+    for empty in ([], pandas.DataFrame({"query_id": [], "doc_id": [], "grade": []})):
+        with pytest.raises(InputError, match="there are no grades to score"):
+            rubric_measures.load(empty)
     with pytest.raises(InputError, match="q1: is no run; give a run file"):
         rubric_measures.score(rows, {"q1": {"a": numpy.float32(1)}}, ["nDCG@2"])
