@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -40,7 +40,7 @@ SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
 # What the grade sets of such files say of their making.
 LABELLERS, PROMPT_CLASS = "support-labels", "SupportLabels"
 _UNLABELLED = "-1"
-_Label = Annotated[str, Meta(pattern="^([012]|-1)$")]
+_Label = Literal["2", "1", "0", "-1"]
 _Name = Annotated[str, Meta(min_length=1)]
 
 
