@@ -394,6 +394,9 @@ def _bank(
             if any((one.weight or 0) < 0 for one in bank) and not any((one.weight or 0) < 0 for one in after):
                 problem = "a penalty would count for an answer that has it; take items of negative weight out first"
                 raise InputError(f"{form} cannot hold the bank: {problem}")
+            if len(after) < len(bank):
+                problem = f"of {counted(len(bank), 'item')} it keeps {len(after)}; of items with one text keep one"
+                raise InputError(f"{form} cannot hold the bank: {problem}")
             if lost := losses(bank, after):
                 warn(f"{form} cannot hold all of the bank: {lost}")
         return rows

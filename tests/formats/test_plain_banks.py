@@ -182,3 +182,13 @@ def test_notes_that_look_like_formulas_come_back(tmp_path: Path) -> None:
         (row,) = csv.DictReader(stream)
     assert (row["query_id"], row["text"], row["author"], row["note"]) == ("-q1", "'+1?", "'-Ada", "''=1+1")
     assert [(item.text, item.info) for item in rubric_measures.load_bank(path)] == [("+1?", note)]
+
+
+def test_items_of_one_text_are_not_lost_in_a_bank_that_keeps_them_by_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bank, out = tmp_path / "bank.csv", tmp_path / "bank.json"
+    bank.write_text("query_id,item_id,text,importance\nq1,a,Blue.,vital\nq1,b,Blue.,okay\n")
+    assert main(["convert", str(bank), "--to", "nugget-bank", "-o", str(out)]) == 2
+    assert "of 2 items it keeps 1; of items with one text keep one" in capsys.readouterr().err
+    assert not out.exists()
