@@ -370,7 +370,7 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
         ("how they become labels (--label, --rel)", "qrels", graded, "--per", "item", "--label", "count"),
         ("choose by model; leave that out (--grader)", "agreement", qrels, f"judgments:{graded}", "--grader", "model"),
         ("leave it out (--bank)", "agreement", qrels, qrels, "--bank", bank),
-        ("leave its choice out (--grader-b)", "agreement", graded, qrels, "--grader-b", "model"),
+        ("is for graded records alone; leave it out (--grader-b)", "agreement", graded, qrels, "--grader-b", "model"),
     }
     for said, *command in sorted(commands):
         assert main(command) == 2, command

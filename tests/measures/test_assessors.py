@@ -198,8 +198,12 @@ def test_correlations_and_agreement_with_assessors_in_the_graders_place(
         assert main(["agreement", *command, "--cutoff", "3", "2", "--rounds", "0", "--format", "json"]) == 0
         out, err = capsys.readouterr()
         assert err.count("stand in the grader's place") == (name == "assessors")
-        (cutoff,) = json.loads(out)["cutoffs"]
-        found[name] = [one["value"] for one in cell["result"]["coefficients"]], pytest.approx(cutoff["kappa"])
+        (judge,) = json.loads(out)["graders"]
+        (cutoff,) = judge["cutoffs"]
+        found[name] = (
+            [one["value"] for one in cell["result"]["coefficients"]],
+            pytest.approx(cutoff["kappa"]["estimate"]),
+        )
     # nDCG@1 is the label over the highest: 1, 3/5, 1/5 by the grader, and the other way round by assessors.
     # Labels 5, 3, 1 and judgments 0, 2, 3: one in both, one in each alone; 1/3 agree, 5/9 by chance: -1/2.
     # Labels 1, 3, 5: all agree.
