@@ -123,8 +123,7 @@ def grader_of(row: GradeRow) -> str:
 
 def grades_of_rows(rows: Iterable[GradeRow]) -> list[Grade]:
     """Each grade once, however many runs rank its document."""
-    made = (Grade(*row[:2], row.grade, row.item_id, row.status, grader=row.grader) for row in rows)
-    return list(dict.fromkeys(made))
+    return list(dict.fromkeys(Grade(*row[:2], row.grade, row.item_id, row.status, grader=row.grader) for row in rows))
 
 
 def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:

@@ -771,6 +771,7 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
     Attributes:
         type: what each is; `key` has attributes of it.
         named: the object with what its file says of it by its name; raises ValueError.
+        choices: the values of the fields that allow but a few texts, for errors.
         is_lenient: whether real files have NaN in the place of a text; it is none.
         texts: the JSON texts of a file with their lines, where they are others than those that stand there.
     """
@@ -778,6 +779,7 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
     type: type[R]
     forms: tuple[Form, ...] = ("jsonl",)
     named: Callable[[R, str], R] | None = None
+    choices: Sequence[str] = ()
     is_lenient: bool = False
     texts: Callable[[str], Iterable[tuple[int, bytes]]] = json_texts
 
@@ -794,7 +796,7 @@ class RecordLines(Spec[list[R]], Generic[R], frozen=True, kw_only=True):
                 found = decoder.decode(data)
             except (ValueError, RecursionError):
                 data = without_nan(data) if self.is_lenient and b"NaN" in data else data
-                found = decoded(decoder, data, path=name, line=line)
+                found = decoded(decoder, data, path=name, line=line, choices=self.choices)
             check_utf8(data, path=name, line=line)
             force_setattr(found, "_source", data)
             try:
