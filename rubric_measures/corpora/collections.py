@@ -1,7 +1,8 @@
-"""Collections: documents, queries, judgments, runs and answers, as ir_datasets has them.
+"""Collections: documents, queries, banks and grades, as ir_datasets has them.
 
 Importing this module registers `rubric-measures/example` and a pattern for folders and files (`rubric-measures/PATH`)
-with ir_datasets, so that `ir_datasets.load` knows them.
+with ir_datasets, so that `ir_datasets.load` knows them. Behind any of them may stand `/items`: its qrels are grades of
+rubric items.
 
 A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .parquet, .json), `queries` (.tsv, .json,
 .jsonl, .csv), `qrels.txt` (BEIR: `qrels/test.tsv`), `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`,
@@ -28,17 +29,23 @@ from ir_datasets.util.docs.lazy import LazyDocsIter
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.formats.answers import Answer, read_answers
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.queries import read_documents, read_queries
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records
 from rubric_measures.measures.grade_sets import read_judgments
+from rubric_measures.measures.grades import Grades
+from rubric_measures.measures.loading import load_records
+from rubric_measures.measures.qrels import qrels_of
 from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
-from rubric_measures.types.entities import Qrel, Run
+from rubric_measures.types.entities import Qrel, Run, TestBank
 
 _LOG = logging.getLogger("rubric_measures")
 PREFIX = "rubric-measures"
 # What files of a folder are called; of those without a star the first one that is there counts.
 _FILES: Mapping[str, Sequence[str]] = table("folder")
+# What may stand behind an id, for qrels of items.
+_ITEMS = "/items"
 
 
 class UnknownCollectionError(InputError, KeyError):
@@ -120,40 +127,48 @@ def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]]) -> Any:
 
 
 class Collection(ir_datasets.Dataset):  # type: ignore[misc]
-    """An ir_datasets Dataset with runs and answers; everything is read when it is asked for.
+    """An ir_datasets Dataset with rubric items and grades; everything is read when it is asked for.
 
     As a Dataset it has docs_iter, docs_store, queries_iter and qrels_iter, as far as its source goes.
+    qrels_iter gives one label a passage: the maximum grade (Rubric-Qrels) where passages are graded, else what
+    assessors said; or one row an item, `iteration` being the item id.
 
     Args:
         source: the folder, file or id.
         constituents: its documents, queries and qrels.
+        judgments: gives what assessors said: a row a (query, document), or more in diversity qrels; None where the
+            qrels are that.
         runs: gives the retrieval runs.
         answers: gives the generated answers.
+        banks: gives name (`questions`, `nuggets`) -> test bank.
+        grades: gives the grades of the one grade set that is left, over its bank; None without records.
     """
 
     def __init__(
         self,
         source: str,
         *constituents: object,
+        judgments: Callable[[], Sequence[Qrel]] | None = None,
         runs: Callable[[], Iterable[Run]] = list,
         answers: Callable[[], Sequence[Answer]] = list,
+        banks: Callable[[], Mapping[str, TestBank]] = dict,
+        grades: Callable[[], Grades | None] = lambda: None,
     ) -> None:
         super().__init__(*constituents)
-        self.source, self._runs, self._answers = source, runs, answers
+        self.source, self._judgments, self._runs, self._answers = source, judgments, runs, answers
+        self._banks, self._grades = banks, grades
 
-    @cached_property
-    def runs(self) -> Sequence[Run]:
-        """The retrieval runs, sorted by name."""
-        return sorted(self._runs(), key=attrgetter("run_id"))
-
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """The generated answers."""
-        return self._answers()
+    # Each is read once.
+    answers = cached_property(lambda self: self._answers())
+    banks = cached_property(lambda self: self._banks())
+    grades = cached_property(lambda self: self._grades())
+    runs = cached_property(lambda self: sorted(self._runs(), key=attrgetter("run_id")))
 
     @property
     def judgments(self) -> Sequence[Qrel]:
-        """What assessors said: a row a (query, document), or more in diversity qrels."""
+        """What assessors said."""
+        if self._judgments is not None:
+            return self._judgments()
         return [Qrel(row.query_id, row.doc_id, row.relevance) for row in self.qrels_iter()] if self.has_qrels() else []
 
     @property
@@ -174,6 +189,18 @@ def _qrels(read: Callable[[], Iterable[Qrel]]) -> Any:
     return _rows(formats.BaseQrels, made, lambda: (made(row.query_id, row.doc_id, row.relevance) for row in read()))
 
 
+def _graded_qrels(grades: Callable[[], Grades], of_items: bool) -> Any:
+    """Labels of passages; or a row a (passage, item), and rows of grade 0 for the document `*`: items and scale."""
+    if not of_items:
+        return _qrels(lambda: grades().qrels)
+    made = formats.TrecQrel
+    return _rows(
+        formats.BaseQrels,
+        made,
+        lambda: (made(one.query_id, one.doc_id, one.relevance, one.iteration) for one in qrels_of(grades(), "item")),
+    )
+
+
 def _files_in(folder: Path) -> dict[str, list[Path]]:
     """What of a folder belongs to the collection, by its kind; empty where nothing does."""
     found: dict[str, list[Path]] = {}
@@ -184,7 +211,7 @@ def _files_in(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _folder(folder: Path) -> Collection:
+def _folder(folder: Path, of_items: bool) -> Collection:
     """A folder of files."""
     files = _files_in(folder)
     if not files:
@@ -192,23 +219,49 @@ def _folder(folder: Path) -> Collection:
             f"{folder}: holds no documents (docs.*, corpus.*), queries.tsv, qrels.txt, banks, runs or "
             "records; name files of documents one by one"
         )
-    made: Mapping[str, Callable[[list[Path]], Any]] = {
-        "docs": lambda paths: _Docs(partial(read_documents, paths)),
-        "queries": lambda paths: _queries(lambda: read_queries(paths[0])),
-        "qrels": lambda paths: _qrels(lambda: read_judgments(paths[0])),
-    }
+    judged = cache(lambda: [row for path in files.get("qrels", ()) for row in read_judgments(path)])
+    named = [name for name in ("questions", "nuggets") if name in files]
+    banks = cache(lambda: {name: load_bank(files[name][0]) for name in named})
+    grades = cache(lambda: _grades_in(files["graded"], banks()))
+    parts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
+    if "queries" in files:
+        parts.append(_queries(lambda: read_queries(files["queries"][0])))
+    if "graded" in files:
+        parts.append(_graded_qrels(grades, of_items))
+    elif "qrels" in files and not of_items:
+        parts.append(_qrels(judged))
     return Collection(
         str(folder),
-        *(make(files[kind]) for kind, make in made.items() if kind in files),
+        *parts,
+        judgments=judged,
         runs=lambda: runs_of_files(files.get("runs", [])),
         answers=lambda: [answer for path in files.get("answers", ()) for answer in read_answers(path)],
+        banks=banks,
+        grades=grades if "graded" in files else lambda: None,
     )
 
 
-def _records(path: Path) -> Collection:
-    """A file of records: its rankings, titles of queries and judgments; texts are read when they are asked for."""
+def _grades_in(files: Sequence[Path], banks: Mapping[str, TestBank]) -> Grades:
+    """The grades of a folder's records, over the first of its banks with an item of theirs."""
+    if len(files) > 1:
+        names = ", ".join(path.name for path in files)
+        raise InputError(f"{files[0].parent}: has several graded files ({names}); load one of them by its path")
+    graded = {
+        (group.query_id, item_id)
+        for group in iter_graded(files[0])
+        for passage in group.passages
+        for entry in passage.exam_grades or ()
+        for item_id in (*entry.correct_answered, *entry.wrong_answered)
+    }
+    over = (bank for bank in banks.values() if any((one.query_id, one.item_id) in graded for one in bank))
+    return load_records(files[0], next(over, None))
+
+
+def _records(path: Path, of_items: bool) -> Collection:
+    """A file of records: its rankings, titles of queries and judgments; texts and grades are read when asked for."""
     titles: dict[str, str] = {}
     judged: list[Qrel] = []
+    graded: list[bool] = []
 
     def noted(group: QueryPassages) -> QueryPassages:
         query_id = group.query_id
@@ -217,17 +270,24 @@ def _records(path: Path) -> Collection:
         titles[query_id] = next((title for title in said if title not in (None, "", query_id)), "") or ""
         labels = ((one.doc_id, one.judged(query_id)) for one in group.passages)
         judged.extend(Qrel(query_id, doc_id, label) for doc_id, label in labels if label is not None)
+        graded.append(any(one.exam_grades or one.grades for one in group.passages))
         return group
 
     def read(groups: Iterable[QueryPassages]) -> list[Run]:
-        titles.clear()
-        judged.clear()
+        for kept in (titles, judged, graded):
+            kept.clear()
         return runs_of_records(map(noted, groups), str(path))
 
     with paused_collector():
         runs = by_query(path, read)
+    grades = cache(lambda: load_records(path))
     parts = [_Docs(partial(_texts_in, path)), _queries(lambda: titles)]
-    return Collection(str(path), *parts, *([_qrels(lambda: judged)] if judged else ()), runs=lambda: runs)
+    if any(graded):
+        parts.append(_graded_qrels(grades, of_items))
+    elif judged and not of_items:
+        parts.append(_qrels(lambda: judged))
+    given: dict[str, Any] = {"grades": grades} if any(graded) else {}
+    return Collection(str(path), *parts, judgments=lambda: judged, runs=lambda: runs, **given)
 
 
 def _texts_in(path: Path, wanted: frozenset[str] | None) -> dict[str, str]:
@@ -244,12 +304,13 @@ def _texts_in(path: Path, wanted: frozenset[str] | None) -> dict[str, str]:
     return texts
 
 
-def load_collection(source: Any) -> Any:
+def load_collection(source: Any, *, of_items: bool = False) -> Any:
     """A folder, a file, or an ir_datasets id as a collection; files are read when they are asked for.
 
     Args:
         source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
             documents, in any of the forms of `formats.queries`; or a collection, or None, which is given back.
+        of_items: whether qrels_iter gives one row a rubric item, for item measures, and not labels of passages.
 
     Raises:
         UnknownCollectionError: there is nothing of that name, or nothing in the folder.
@@ -270,7 +331,7 @@ def load_collection(source: Any) -> Any:
                 raise UnknownCollectionError(f"{one}: no such file; each of several must be a file of documents")
         return Collection(" ".join(map(str, paths)), _Docs(partial(read_documents, paths)))
     if path.exists():
-        return (_folder if path.is_dir() else _records)(path)
+        return (_folder if path.is_dir() else _records)(path, of_items)
     name = os.fspath(several[0])
     try:
         dataset = ir_datasets.load(name)
@@ -294,17 +355,16 @@ def example_folder() -> Path:
     raise InputError("the example collection is not installed; reinstall the package or clone its repository")
 
 
-def _named(name: str) -> Path:
-    """The folder or file that an id names, which may not be there."""
-    is_example = name == "example" or name.startswith("example/")
-    return Path(str(example_folder()) + name.removeprefix("example") if is_example else name)
-
-
 def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Any:
-    """What an id after `rubric-measures/` means."""
-    if not (path := _named(groups[0])).exists():
+    """What an id after `rubric-measures/` means: a path, maybe with a view behind it."""
+    name = groups[0]
+    if name == "example" or name.startswith("example/"):
+        name = str(example_folder()) + name.removeprefix("example")
+    of_items = name.endswith(_ITEMS) and not Path(name).exists()
+    path = Path(name.removesuffix(_ITEMS) if of_items else name)
+    if not path.exists():
         raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
-    return load_collection(path)
+    return load_collection(path, of_items=of_items)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -314,7 +374,8 @@ def files_of(folder: Path) -> list[Path]:
 
 ir_datasets.registry.register_pattern(rf"^{PREFIX}/(.+)$", _from_id)
 with contextlib.suppress(InputError):
-    ir_datasets.registry.register(f"{PREFIX}/example", _from_id("", ("example",)))
+    for _view in ("", _ITEMS):
+        ir_datasets.registry.register(f"{PREFIX}/example{_view}", _from_id("", (f"example{_view}",)))
 
 
 T = TypeVar("T")

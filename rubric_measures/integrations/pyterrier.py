@@ -10,9 +10,9 @@ from rubric_measures.corpora.collections import PREFIX
 
 
 class CollectionProvider(DatasetProvider):  # type: ignore[misc]
-    """What stands behind `rubric_measures:` in the name of a dataset: a folder or file, or `example`.
+    """What stands behind `rubric_measures:` in the name of a dataset: a folder or file, `example`, or a view of one.
 
-    Topics, qrels (what assessors said) and documents are those of the collection, see
+    Topics, qrels (labels by the best grade) and documents are those of the collection, see
     `rubric_measures.corpora.collections`.
     """
 
@@ -20,7 +20,7 @@ class CollectionProvider(DatasetProvider):  # type: ignore[misc]
         """The dataset of a collection.
 
         Args:
-            name: what stands behind `rubric-measures/` in an id of ir_datasets: a path, or `example`.
+            name: what stands behind `rubric-measures/` in an id of ir_datasets: a path, `example`, `example/items`, ….
 
         Raises:
             KeyError: there is no such folder or file.

@@ -81,7 +81,10 @@ def _columns_of(qrels: Any) -> _Columns:
         raise InputError(f"a grade is a row with query_id, doc_id, relevance and iteration; found {other!r:.60}")
     item_ids = next((found[name] for name in _ITEM if name in found), [None])
     if None in item_ids:
-        raise MeasureError("judgments without an `iteration` with the item ids, which rubric measures need")
+        raise MeasureError(
+            "judgments without an `iteration` with the item ids, which rubric measures need (of a collection of this "
+            "package, name the id with /items)"
+        )
     query_ids, doc_ids, relevances = (found[name] for name in _NEEDED)
     return _Columns(_texts(query_ids), _texts(doc_ids), relevances, _texts(item_ids), *map(found.get, _MORE))
 

@@ -13,7 +13,10 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection
+from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages, write_graded
+from rubric_measures.types.entities import RubricItem
+from tests.example_records import bank_from_items
 
 RATED = PromptInfo(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")
 
@@ -62,6 +65,10 @@ def folder(tmp_path: Path) -> Path:
     (root / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d3 0\n")
     for name in ("bm25", "dense"):
         (root / "runs" / f"{name}.run").write_text(f"q1 Q0 d1 1 2.5 {name}\nq1 Q0 d2 2 1.5 {name}\n")
+    items = [RubricItem(f"q1/{name}", "q1", f"{name}?") for name in "abc"]
+    write_bank(root / "questions.jsonl", bank_entries(bank_from_items(items)))
+    nugget = RubricItem("q1/n", "q1", "n", "nugget", importance="vital")
+    write_bank(root / "nuggets.jsonl", bank_entries(bank_from_items([nugget])))
     return root
 
 
@@ -82,16 +89,35 @@ def test_a_folder(folder: Path) -> None:
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first query"), ("q2", "second query")]
     assert [tuple(qrel) for qrel in made.qrels_iter()] == [("q1", "d1", 2), ("q1", "d3", 0)]
     assert (len(made.docs), len(made.queries), len(made.qrels)) == (3, 2, 2)
-    assert [run.run_id for run in made.runs] == ["bm25", "dense"] and made.answers == []
-    assert made.query_texts == {"q1": "first query", "q2": "second query"}
+    assert sorted(made.banks) == ["nuggets", "questions"] and [run.run_id for run in made.runs] == ["bm25", "dense"]
+    assert made.grades is None and made.query_texts == {"q1": "first query", "q2": "second query"}
+    assert not load_collection(folder, of_items=True).has_qrels()
+
+
+def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
+    # Maximum grade: d1 has 4 and 0, d2 has 1.
+    assert [tuple(row) for row in load_collection(with_grades).qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
+    rows = list(load_collection(with_grades, of_items=True).qrels_iter())
+    assert sorted(tuple(row) for row in rows) == [
+        ("q1", "*", 0, "q1/a"),
+        ("q1", "*", 0, "q1/b"),
+        ("q1", "*", 0, "q1/c"),
+        ("q1", "*", 0, "scale=0-5:4:3"),
+        ("q1", "d1", 0, "q1/b"),
+        ("q1", "d1", 4, "q1/a"),
+        ("q1", "d2", 1, "q1/a"),
+    ]
+    assert rows[0]._fields == ("query_id", "doc_id", "relevance", "iteration")
+    assert tuple(load_collection(with_grades).judgments[0]) == ("q1", "d1", 2, "0")
 
 
 def test_records_as_a_collection(with_grades: Path) -> None:
     made = load_collection(with_grades / "graded.jsonl.gz")
     assert [tuple(doc) for doc in made.docs_iter()] == [("d1", "text 1"), ("d2", "text 2")]
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first")]
-    assert [tuple(row) for row in made.qrels_iter()] == [("q1", "d1", 1), ("q1", "d2", 2)]
+    assert [tuple(row) for row in made.qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
     assert {run.run_id: run.rankings["q1"].doc_ids for run in made.runs} == {"s": ["d1", "d2"]}
+    assert [row.relevance for row in made.judgments] == [1, 2]
 
 
 def test_an_id_in_the_place_of_a_title_is_no_text(with_grades: Path) -> None:
@@ -101,13 +127,26 @@ def test_an_id_in_the_place_of_a_title_is_no_text(with_grades: Path) -> None:
     assert [tuple(query) for query in load_collection(with_grades / "untitled.jsonl").queries_iter()] == [("q1", "")]
 
 
+def test_two_grade_sets_need_a_choice(folder: Path, tmp_path: Path) -> None:
+    (group,) = graded(tmp_path)
+    twice = [
+        one.replacing(exam_grades=[*(one.exam_grades or []), ItemGradeSet.build({"q1/a": 2}, answers=[], llm="n")])
+        for one in group.passages
+    ]
+    write_graded(folder / "graded.jsonl", [QueryPassages("q1", twice)])
+    with pytest.raises(InputError, match="several grade sets"):
+        list(load_collection(folder).qrels_iter())
+
+
 def test_ids(with_grades: Path) -> None:
     name = f"rubric-measures/{with_grades}"
     assert ir_datasets.load(name).has_docs()
     assert ir_datasets.load(name).docs_count() == 3
+    assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 7
     assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_qrels()
     with pytest.raises(KeyError):
         ir_datasets.load(f"{name}/views")
+    assert ir_datasets.load(name).banks["nuggets"].for_query("q1")[0].importance == "vital"
     assert load_collection(name).source == str(with_grades)
 
 
@@ -133,10 +172,12 @@ def test_the_example_is_registered() -> None:
     except InputError:
         pytest.skip("the example collection is not there yet")
     dataset: Any = ir_datasets.load("rubric-measures/example")
-    assert "rubric-measures/example" in ir_datasets.registry
+    assert "rubric-measures/example/items" in ir_datasets.registry
     assert dataset.docs_count() == len((folder / "docs.jsonl").read_text("utf-8").splitlines())
-    assert dataset.queries_count() == 9 and dataset.has_qrels()
+    assert {query.query_id for query in dataset.queries_iter()} == set(dataset.banks["questions"].items)
     assert dataset.dataset_id() == "rubric-measures/example"
+    rows = list(ir_datasets.load("rubric-measures/example/items").qrels_iter())
+    assert {row.iteration for row in rows} == {"scale=0-5:4:3", *(one.item_id for one in dataset.banks["questions"])}
 
 
 def test_importing_the_package_does_not_load_ir_datasets() -> None:
