@@ -220,7 +220,7 @@ def _folder(folder: Path, of_items: bool) -> Collection:
             "records; name files of documents one by one"
         )
     judged = cache(lambda: [row for path in files.get("qrels", ()) for row in read_judgments(path)])
-    named = [name for name in ("questions", "nuggets") if name in files]
+    named: list[str] = [name for name in ("questions", "nuggets") if name in files]
     banks = cache(lambda: {name: load_bank(files[name][0]) for name in named})
     grades = cache(lambda: _grades_in(files["graded"], banks()))
     parts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
