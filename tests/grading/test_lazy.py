@@ -204,6 +204,12 @@ def test_bounds_hold_where_grades_fail_and_for_measures_that_need_more(measures:
                     low, high = cell.failures.bounds
                     assert low - 1e-9 <= true <= high + 1e-9, (run, name)
     assert known
+    # A failed grade that counts as 0 is known.
+    ours, full = (
+        rubric_measures.score(rubric_measures.load(graded, bank=world.bank, on_failed="zero"), measures=measures)
+        for graded in (lazy, grade(world, world.groups(), share_failed=0.03)[0])
+    )
+    assert scores(ours) == scores(full)
 
 
 def test_what_is_not_exact_has_no_number() -> None:
