@@ -132,6 +132,8 @@ def test_the_time_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> N
         assert [row.calls for row in two.ledger()] == [1]
         one.put(b, Reply("4"), owner="elsewhere:1:a")
         assert two.ask("here:1:b", [b]).answered == {b.key: Reply("4")}
+        # A second run of a process never waits for its first.
+        assert two.ask("here:1:b", [a]).taken == two.ask("here:1:c", [a]).taken == {a.key}
 
 
 LATE = """
