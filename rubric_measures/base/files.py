@@ -67,6 +67,12 @@ _PACKED = b"PK\x03\x04"
 path_name = os.fspath
 
 
+def packed_beside(name: str) -> str:
+    """Asks whether the file is meant that has the name with `.gz`, or without it; empty where none is there."""
+    other = name.removesuffix(".gz") if name.endswith(".gz") else f"{name}.gz"
+    return f"; did you mean {other}?" if Path(other).is_file() else ""
+
+
 @contextlib.contextmanager
 def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Opens a file for reading as uncompressed bytes; gzip is recognised by content, `-` is standard input.
@@ -85,7 +91,7 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             if (folder := Path(name)).is_dir():
                 ending = next((one.suffix for one in sorted(folder.iterdir()) if one.is_file()), "")
                 raise InputError(f"{name}: is a folder; name its files: {folder / f'*{ending}'}") from None
-            raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
+            raise InputError(f"{name}: cannot be read ({error.strerror or error}){packed_beside(name)}") from None
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     try:
         start = buffered.peek(4)

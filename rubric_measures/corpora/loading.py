@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored, tell
-from rubric_measures.base.files import begins_records, paused_collector
+from rubric_measures.base.files import begins_records, packed_beside, paused_collector
 from rubric_measures.formats import detect_format, head_of, judged
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import (
@@ -755,7 +755,7 @@ def judgments_of(path: str) -> list[Any]:
     try:
         dataset = ir_datasets.load(path)
     except KeyError:
-        raise InputError(f"{path}: no such file, and no such ir_datasets id") from None
+        raise InputError(f"{path}: no such file, and no such ir_datasets id{packed_beside(path)}") from None
     if not dataset.has_qrels():
         raise InputError(f"{path}: this ir_datasets id has no qrels")
     return list(dataset.qrels_iter())
