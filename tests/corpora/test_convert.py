@@ -136,6 +136,10 @@ def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixtu
         capsys.readouterr()
         assert run(files, name, "--to", "qrels", "-o", str(out)) == 2
         assert "cannot become qrels; it can become: " in capsys.readouterr().err
+    # The list names the command that does it.
+    assert main(["list", "formats"]) == 0
+    [said] = (line for line in capsys.readouterr().out.splitlines() if line.startswith("qrels "))
+    assert said.endswith("a label a passage; the command qrels writes it of grades")
     assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
     records, bank = str(files / "records.jsonl.gz"), str(files / "bank.jsonl")
