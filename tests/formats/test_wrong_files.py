@@ -70,6 +70,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("run", "q1 Q0 a 1 1 s q1\nQ0 b 2 0 s\n", ":1: has 7 columns"),
     ("run", "qid,docno,alike\nq1,a,1\n", ":1: has 1 column; expected 6: query_id Q0 doc_id rank score tag (ids"),
     ("item-qrels", "", ": is empty"),
+    ("qrels", "q1 a d1 1\nq1 b d1 2\n", ": judges items (several lines a document)"),
     ("qrels", "q1 0 a 1\nq1 0 a\n", ":2: has 3 columns; expected 4"),
     ("qrels", "q1 0 a 1\nq1 0 b 2_0\n", ":2: relevance '2_0' is not a number"),
     ("qrels", "q1 0 a ٣\n", ":1: relevance '٣' is not a number"),
