@@ -169,7 +169,7 @@ class EvaluatedAnswers:
         """
         before = other if isinstance(other, EvaluatedAnswers) else read_evaluation(other)
         pairs, left_out = paired_runs(before.runs, self.runs, run)
-        return compare_versions(before, self, pairs, left_out, confirm=confirm, asking=self.asking)
+        return compare_versions(before, self, pairs, left_out, confirm=confirm)
 
     def assert_not_worse(
         self, other: EvaluatedAnswers | str | os.PathLike[str], run: str | None = None, *, confirm: int = 0
@@ -417,7 +417,7 @@ def evaluate_answers(
     if contexts:
         made = dataclasses.replace(made, retrieved=_retrieved(made, asked, how))
     if compared[0]:
-        diff = compare_versions(before or made, made, *compared, confirm=confirm, asking=made.asking)
+        diff = compare_versions(before or made, made, *compared, confirm=confirm)
         made = dataclasses.replace(made, diff=diff)
     return _written(made, "", shown)
 
@@ -624,7 +624,6 @@ def compare_versions(
     left_out: Sequence[str],
     *,
     confirm: int = 0,
-    asking: Mapping[str, Any] | None = None,
 ) -> FactDiff:
     """What each run gained and lost; see `EvaluatedAnswers.against`.
 
@@ -634,7 +633,6 @@ def compare_versions(
         pairs: run of the second one -> run of the first one.
         left_out: what is not compared.
         confirm: how often changes are graded again.
-        asking: of what is graded again, arguments of `grade`.
 
     Raises:
         InputError: the versions were graded with another bank, grader or prompt.
@@ -655,7 +653,7 @@ def compare_versions(
         made = diff_facts(*sides, measure, runs=len(pairs))
         flips = {(one.query_id, one.item.item_id) for one in made.facts if one.state in FLIPPED}
         if confirm and flips:
-            doubtful = _doubtful(flips, sides, confirm, asking or {})
+            doubtful = _doubtful(flips, sides, confirm, after.asking)
             made = diff_facts(*sides, measure, doubtful=doubtful, runs=len(pairs))
         found.append(made)
     return FactDiff(tuple(found), tuple(said))

@@ -525,9 +525,10 @@ def read_answer_table(
             raise FormatError(f"{problem}; it has {', '.join(present[:40])}", path=name, settings=(setting,))
     if systems:
         # A row an answer, beside what all systems share.
-        present = [*(column for column in present if column not in systems), "system", "response"]
-        rows = [(line, {**cells, "system": one, "response": cells.get(one)}) for line, cells in rows for one in systems]
-        said = {"run": "system", **said, "answer": "response"}
+        run, answer = "its name", f"column {' or '.join(systems)}"
+        present = [*(column for column in present if column not in systems), run, answer]
+        rows = [(line, {**cells, run: one, answer: cells.get(one)}) for line, cells in rows for one in systems]
+        said = {"run": run, **said, "answer": answer}
     fields = (
         one._replace(names=tuple(filter(None, [said[one.to]])) if one.to in said else one.names)
         for one in _TABLE.fields

@@ -285,7 +285,7 @@ class Looked(Struct):
             yield Note(f"{text} on another scale? Say which", tuple(never or beyond), settings=("scale",))
         # Where all are 1, what is covered is listed, and nothing else.
         if lowest == highest != 1 and not never and known.all():
-            yield Note(f"all {count} grades are {lowest:g}: was something else written in their place?")
+            yield Note(f"all {count} grades are {lowest:g}: is that what the grader said?")
         if parts.sum() >= _MANY and part.max() < 1 < highest:
             such = names[parts.argmax()]
             text = f"{parts.sum()} of {count} grades are fractions below 1 (such as in query {such}), and the others go"

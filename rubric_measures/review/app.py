@@ -412,5 +412,5 @@ def listen(address: str, port: int) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise InputError(f"{address}:{port}: cannot listen there ({error.strerror or error})") from None
+        raise InputError(f"{address}:{port}: cannot listen there ({error.strerror})", settings=("bind",)) from None
     return listener

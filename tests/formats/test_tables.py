@@ -141,6 +141,7 @@ def test_a_column_a_system(tmp_path: Path) -> None:
         (3, "Why is grass green?", "prod", ""),
         (3, "Why is grass green?", "candidate", "Leaves, and chlorophyll."),
     ]
+    assert table.columns["answer"] == "column prod or candidate"
     assert {row.reference for row in table.rows} == {("Air scatters blue light.",), ("Chlorophyll.",)}
     rows = [dict(zip(("ask", "prod", "answer"), ("Why?", "a", "b"), strict=True))]
     assert read_answer_table(rows, {"query": "ask"}, ["prod", "answer"]).rows == (

@@ -288,7 +288,7 @@ def test_an_audit_of_a_pair_speaks_of_passages_in_which_its_runs_differ(tmp_path
         (["--settle", "newer", "old"], "no run newer has passages here; there are new, old, twin"),
         (["--audit", "0"], "an audit has 1 passage or more, not 0"),
         (["--smallest", ".1"], "smallest would have no effect where no runs are to be settled"),
-        (["--bind", "192.0.2.1:80", "--allow-remote", "lab"], "cannot listen there"),
+        (["--bind", "192.0.2.1:80", "--allow-remote", "lab"], "Cannot assign requested address) (--bind)"),
     ],
 )
 def test_a_refused_command_leaves_no_state(
