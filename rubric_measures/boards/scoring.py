@@ -20,7 +20,7 @@ from ir_measures.measures.base import Agg, MeanAgg, Measure
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, naming
 from rubric_measures.boards.board import Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs
@@ -443,8 +443,9 @@ def score_run_files(
     if len(set(names)) < len(names):
         names = distinct_run_names(names, paths, said)
     for place, (scoring, _) in enumerate(sides):
-        for name, (_, found) in zip(names, read, strict=True):
-            scoring.take(name, {query_id: of[place] for query_id, of in found.items()})
+        for name, path, (_, found) in zip(names, paths, read, strict=True):
+            with naming(path):
+                scoring.take(name, {query_id: of[place] for query_id, of in found.items()})
     return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
 
 

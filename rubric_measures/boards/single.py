@@ -146,12 +146,12 @@ def evaluate(
                 of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
         ranked = run_of(of_run, lines)
         metrics = list(compute(asked, judged, _scored_as(best, ranked)))
+        said = list(map(Note, lines))
+        notes = [*said, *of_ranked(ranked, best, asked)]
     if over_subtopics:
         # Each of these measures was computed by itself.
         places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
         metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
-    said = list(map(Note, lines))
-    notes = [*said, *of_ranked(ranked, best, asked)]
     return RunValues(asked, metrics, notes=notes, said=said)
 
 

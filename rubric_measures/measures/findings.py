@@ -291,7 +291,9 @@ class Looked(Struct):
             text = f"{parts.sum()} of {count} grades are fractions below 1 (such as in query {such}), and the others go"
             yield Note(f"{text} up to {highest:g}: are some of them on the scale 0 to 1?", (such,))
         share = 1 - above_1.sum() / max(above_0.sum(), 1)
-        found = {run: self._above[run, 0] for run in self._ranked if highest > 1 and not self._above[run, 1]}
+        # Of labels in words such as support a weak run may have partial ones alone.
+        doubted = self._ranked if highest > (2 if known.all() else 1) else ()
+        found = {run: self._above[run, 0] for run in doubted if not self._above[run, 1]}
         if below := [run for run, many in found.items() if many >= _MANY and share**many < _CHANCE]:
             text = f"no grade of {len(below)} runs ({below[0]}) is above 1, and others go up to {highest:g}"
             yield Note(f"{text}: are these on two scales?", tuple(below))
@@ -361,14 +363,13 @@ def of_run(run: Run, labels: Mapping[str, Mapping[str, float]], measures: Iterab
     for query_id, of_query in labels.items():
         docs = dict(zip(of_query, range(len(of_query)), strict=True))
         column = np.fromiter(of_query.values(), float, len(docs))[:, None]
-        ranking = run.rankings.get(query_id)
         rankings: dict[str, RankedRows] = {}
-        if ranking:
+        if ranking := run.rankings.get(query_id):
             doc_ids = ranking.doc_ids
             # So far down a document is looked for that is ranked under another id, too.
             rows = [docs.get(doc_id, -1) for doc_id in doc_ids[: 5 * HEAD]]
-            one = RankedRows(rows, len(rows), heads=doc_ids[:HEAD], is_tied=tied(np.array(ranking.scores)))
-            rankings[run.run_id] = one
+            is_tied = tied(np.array(ranking.scores))
+            rankings[run.run_id] = RankedRows(rows, len(rows), heads=doc_ids[:HEAD], is_tied=is_tied)
             ranked += len(doc_ids)
             graded += sum(map(docs.__contains__, doc_ids))
         looked.add(QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column), rankings)

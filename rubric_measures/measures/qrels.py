@@ -223,7 +223,7 @@ def _together(
         queries[query_id], unknown = done or (QueryGrades.empty(query_id, items, scale), {})
         left_out.update(unknown)
     # Every score would be 0.
-    if left_out and not any(one.valid.any() for one in queries.values()):
+    if left_out and not any(one.valid.any() or one.failed is not None for one in queries.values()):
         text = f"grades none of the items of the test bank; it grades {min(left_out)!r}"
         raise InputError(f"{text}; name the bank of these grades, or none for labels of passages", settings=("bank",))
     note_left_out(left_out)

@@ -106,6 +106,14 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
         rubric_measures.load(table, grader="kind=direct")
 
 
+def test_grades_that_all_failed_are_those_of_their_bank_beside_an_item_that_left_it(tmp_path: Path) -> None:
+    rows = [("q1", "d1", "a", None), ("q1", "d1", "gone", None)]
+    table = [dict(zip(("query_id", "doc_id", "item_id", "grade"), row, strict=True)) for row in rows]
+    (tmp_path / "bank.csv").write_text("query_id,item_id,text\nq1,a,Boil the water.\n", encoding="utf-8")
+    grades = rubric_measures.load(table, tmp_path / "bank.csv", grader="scale=0-5:4", on_failed="zero")
+    assert int(grades.queries["q1"].failed.sum()) == 1
+
+
 @pytest.mark.parametrize("form", ["frame", "polars", "rows", "columns", "jsonl", "list", "parquet", "tsv"])
 def test_every_form_of_a_table_is_read_alike(tmp_path: Path, form: str) -> None:
     rows = [

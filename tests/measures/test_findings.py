@@ -107,6 +107,9 @@ def test_a_run_whose_own_grades_are_on_another_scale_is_named() -> None:
     for one in (rows, [row._replace(relevance=float(round(row.relevance))) for row in rows]):
         board = board_of(one, a_run(), own, nothing, measures="RubricCover(rel=4)@3")
         assert ([note.ids for note in board.notes if note.text == said]) == [("run1",)]
+    # Of labels that are words, which a scale of three grades has, a weak run may have partial ones alone.
+    labels = rubric_measures.load(graded(lambda *at: min(usual(*at), 1 + (at[1] < 3))), grader="scale=0-2:2:1")
+    assert warnings(board_of(labels, a_run(), own, measures="RubricCover(rel=2)@3")) == []
 
 
 @pytest.mark.parametrize(
