@@ -232,11 +232,11 @@ def json_texts(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
         yield first
         yield from lines
         return
-    text, at = bytearray(), 1
-    for number, line in itertools.chain([first], lines):
-        text += b"\n" * (number - at) + line
-        at = number
-    yield from scanned_json(decode_text(bytes(text), name), name)
+    # A corpus may be one list, of which no copy is kept.
+    pairs = itertools.pairwise(itertools.chain([(1, b""), first], lines))
+    text = decode_text(b"".join(b"\n" * (at - before) + line for (before, _), (at, line) in pairs), name)
+    del first
+    yield from scanned_json(text, name)
 
 
 def scanned_json(text: str, name: str) -> Iterator[tuple[int, bytes]]:

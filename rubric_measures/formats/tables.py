@@ -150,8 +150,9 @@ def _plain(value: Any) -> Any:
 def _parquet(source: PathName, name: str) -> Iterator[tuple[int, Cells]]:
     parquet = require("pyarrow.parquet", "parquet")
     try:
-        with parquet.ParquetFile(source) as file:
-            yield from enumerate((row for batch in file.iter_batches() for row in batch.to_pylist()), 1)
+        # A file may be one group of rows: it is read by pieces.
+        with parquet.ParquetFile(source, pre_buffer=False, buffer_size=1 << 20) as file:
+            yield from enumerate((row for batch in file.iter_batches(1024) for row in batch.to_pylist()), 1)
     except (OSError, ValueError) as error:
         raise FormatError(f"cannot be read as parquet ({str(error).splitlines()[0]:.120})", path=name) from None
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,27 @@ def test_the_wanted_documents_are_those_of_the_whole_reading(
     known = read_documents([path])
     for wanted in ({next(iter(known))}, set(list(known)[::2]), {*known, "none"}, {"none"}):
         assert read_documents([path], wanted) == {one: known[one] for one in known if one in wanted}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "tsv", "csv", "parquet"])
+def test_of_a_corpus_the_wanted_texts_alone_are_kept(tmp_path: Path, ending: str) -> None:
+    path, texts = tmp_path / f"corpus.{ending}", {f"d{number}": f"{number} " + "word " * 400 for number in range(5000)}
+    if ending == "parquet":
+        pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
+        parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+        parquet.write_table(pyarrow.table({"_id": [*texts], "text": [*texts.values()]}), path)
+    elif ending == "jsonl":
+        path.write_text(lines(*({"_id": one, "text": text} for one, text in texts.items())))
+    else:
+        blank = {"csv": ",", "tsv": "\t"}[ending]
+        path.write_text("".join(f"{one}{blank}{text}\n" for one, text in [("_id", "text"), *texts.items()]))
+    # What is loaded once does not count.
+    assert read_documents([path], {"d7"}).keys() == {"d7"}
+    tracemalloc.start()
+    assert read_documents([path], {"d7", "d4000"}).keys() == {"d7", "d4000"}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.3 * sum(map(len, texts.values()))
 
 
 def test_of_wanted_documents_all_is_looked_at_and_of_others_the_id(tmp_path: Path) -> None:
