@@ -29,7 +29,7 @@ from rubric_measures.base.files import (
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
 from rubric_measures.formats.base import OVERALL, Form, Format, Head, cells_of, is_number, say_left_out
-from rubric_measures.formats.specs import RUN_IDS, figure, table, unique
+from rubric_measures.formats.specs import RUN_IDS, figure, names_of, table, unique
 from rubric_measures.formats.tables import PARQUET, Cells, row_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
@@ -42,7 +42,7 @@ COLUMNS: Mapping[Form, tuple[str, ...]] = table("leaderboard columns")  # type: 
 # Those that have all that a number is.
 WRITTEN: tuple[Form, ...] = ("ir_measures", "tot", "rag4reports")
 # What files call the columns of long forms.
-_TITLES = {title: kind for kind, titles in table("leaderboard titles").items() for title in titles}
+_TITLES = {name: kind for kind, titles in table("leaderboard titles").items() for name in names_of(titles)}
 # `runid` begins a row of trec_eval.
 _RUN_HEADERS = {*RUN_IDS, "method"} - {"runid"}
 _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}

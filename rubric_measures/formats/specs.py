@@ -73,10 +73,17 @@ def places() -> dict[str, str]:
 
 
 NAMES = table("names")
+
+
+def names_of(said: Iterable[str]) -> tuple[str, ...]:
+    """Names of columns; `@query` stands for those that `NAMES` has for a query."""
+    return tuple(chain.from_iterable(NAMES[one[1:]] if one[0] == "@" else (one,) for one in said))
+
+
 QUERY_IDS, DOC_IDS, RUN_IDS, TOPIC_IDS = (NAMES[name] for name in ("query", "doc", "run", "topic"))
 # A column that is one of these is meant as it is called.
 _NAMED = [NAMES[one] for one in ("query", "doc", "run", "query_text", "text")]
-_NAMED += [one["names"] for one in table("answer table")["fields"]]
+_NAMED += [names_of(one["names"]) for one in table("answer table")["fields"]]
 KNOWN_NAMES = {"answer", *chain.from_iterable(_NAMED)}
 
 
@@ -295,7 +302,6 @@ def fields_of(said: Iterable[Mapping[str, Any]], types: Mapping[str, Any]) -> tu
     parse: Any
     for one in said:
         to, kind = one["to"], one.get("type", "text")
-        names = (NAMES[name[1:]] if name[0] == "@" else (name,) for name in one.get("names", (to,)))
         if isinstance(kind, str):
             parse, unparse = types.get(kind) or (TYPES[kind], same)
         else:
@@ -307,7 +313,7 @@ def fields_of(said: Iterable[Mapping[str, Any]], types: Mapping[str, Any]) -> tu
             rows = one["rows"] if isinstance(one["rows"], dict) else {"": one["rows"]}
             parse = Inside({which: fields_of(fields, types) for which, fields in rows.items()}, **one.get("row", {}))
             unparse = parse.keyed if parse.key else parse.written
-        made.append(Field(to, tuple(chain.from_iterable(names)), parse, default, unparse))
+        made.append(Field(to, names_of(one.get("names", (to,))), parse, default, unparse))
     return tuple(made)
 
 

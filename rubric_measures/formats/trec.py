@@ -572,9 +572,7 @@ RUN = Format(
     _is_run,
 )
 # Tried after those of items.
-QRELS = Format(
-    "qrels", "a label a passage; the command qrels writes it of grades", read_passage_qrels, write_qrels, _is_qrels
-)
+QRELS = Format("qrels", "a label a passage; qrels writes it of grades", read_passage_qrels, write_qrels, _is_qrels)
 ITEM_QRELS = Format("item qrels", "one grade an item (diversity qrels)", read_qrels, write_qrels, _is_item_qrels)
 JUDGMENTS = Format("judgments", "of records, what assessors said, as qrels", write=write_qrels)
 

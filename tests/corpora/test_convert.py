@@ -139,7 +139,7 @@ def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixtu
     # The list names the command that does it.
     assert main(["list", "formats"]) == 0
     [said] = (line for line in capsys.readouterr().out.splitlines() if line.startswith("qrels "))
-    assert said.endswith("a label a passage; the command qrels writes it of grades")
+    assert said.endswith("a label a passage; qrels writes it of grades")
     assert run(files, "records.jsonl.gz", "--to", "judgments", "-o", str(out)) == 0
     assert out.read_text() == "q1 0 d1 1\nq1 0 d2 2\n"
     records, bank = str(files / "records.jsonl.gz"), str(files / "bank.jsonl")
