@@ -158,7 +158,7 @@ class EvaluatedAnswers:
         facts. A fact whose grade failed is unsure, and counts the same for both.
 
         Args:
-            other: the answers before: an evaluation, or the folder that one wrote.
+            other: the answers before: an evaluation, the folder that one wrote, or the name of a run of these answers.
             run: the only run of these answers that is compared.
             confirm: grade what changed again so many times, on both sides and without a cache: a change counts where
                 all grades agree, and is unsure elsewhere. Limits on calls and costs hold for each time.
@@ -167,8 +167,9 @@ class EvaluatedAnswers:
             InputError: the others were graded with another bank, grader or prompt, or have no such runs.
             UnknownNameError: there is no such run.
         """
-        before = other if isinstance(other, EvaluatedAnswers) else read_evaluation(other)
-        pairs, left_out = paired_runs(before.runs, self.runs, run)
+        own = other if isinstance(other, str) and other in self.runs and not Path(other).exists() else ""
+        before = other if isinstance(other, EvaluatedAnswers) else self if own else read_evaluation(other)
+        pairs, left_out = paired_runs(own or before.runs, self.runs, run)
         return compare_versions(before, self, pairs, left_out, confirm=confirm)
 
     def assert_not_worse(
@@ -348,10 +349,7 @@ def evaluate_answers(
     if before is not None:
         compared = paired_runs(before.runs, runs, run)
     elif isinstance(against, str) and against in runs and not Path(against).exists():
-        compared = {one: against for one in runs if one != against and run in (None, one)}, []
-        if not compared[0]:
-            text = f"{against} is the only run that is left to be compared with {against}"
-            raise InputError(text, settings=("against", "run"))
+        compared = paired_runs(against, runs, run)
     elif against is not None:
         earlier = answer_tables_of(against, columns, systems)
         names = {one: f"{one} before" if one in runs else one for one in runs_in(earlier)}
@@ -572,7 +570,7 @@ def paired_runs(before: Iterable[str], after: Iterable[str], run: str | None) ->
     One run on each side are compared; of several, those of the same name.
 
     Args:
-        before: the runs of the first version.
+        before: the runs of the first version; or one of the second, with which its others are compared.
         after: the runs of the second version.
         run: the only one of the second version that is compared; None for all.
 
@@ -580,13 +578,14 @@ def paired_runs(before: Iterable[str], after: Iterable[str], run: str | None) ->
         UnknownNameError: there is no such run.
         InputError: nothing is left to be compared.
     """
-    old, every = list(before), list(after)
+    old, every = [before] if isinstance(before, str) else list(before), list(after)
     if run is not None and run not in every:
         raise UnknownNameError("run", run, every, settings=("run",))
-    new = every if run is None else [run]
-    pairs = {one: one if one in old else old[0] for one in new if one in old or (len(new) == 1 and len(old) == 1)}
+    new = [one for one in every if one != before and run in (None, one)]
+    is_one = before in every or len(new) == len(old) == 1
+    pairs = {one: one if one in old else old[0] for one in new if one in old or is_one}
     if not pairs:
-        text = f"no run of {', '.join(new)} is also one of {', '.join(old)}; give runs the same names, or name one run"
+        text = f"{', '.join(every)}: none to compare with {', '.join(old)}; give runs the same names, or name one run"
         raise InputError(text, settings=("against", "run"))
     left = [one for one in new if one not in pairs], [one for one in old if one not in pairs.values()]
     names = [
