@@ -94,7 +94,7 @@ def rows_of(
     lines = _cells(source, name, delimiter_of(first), is_plain)
     if is_plain and sieve is not None:
         one = next(lines)
-        found = _wanted_lines(source, sieve(first.encode()), one[0])
+        found = _wanted_lines(source, sieve, first.encode(), one[0])
         lines = chain([one], ((line, _letters(data, name, line).split("\t")) for line, data in found))
     return _delimited(lines, name, is_header, bare if "\t" in first else ())
 
@@ -173,12 +173,12 @@ def _json(
     source: PathName, name: str, by_hand: bool, unwrap: Unwrap, sieve: Sieve | None
 ) -> Iterator[tuple[int, Cells]]:
     texts = json_texts(source)
-    first = next(texts, None)
+    first, second = next(texts, None), next(texts, None)
     if first is None:
         return
-    second = next(texts, None)
-    if sieve is not None and second is not None and b"\n" not in first[1] and peek_head(source).lstrip()[:1] == b"{":
-        texts = _wanted_lines(source, sieve(first[1]), second[0])
+    # Of several objects on one line, or one over several, all were read to find their ends.
+    if sieve and second and first[0] < second[0] and b"\n" not in first[1] and peek_head(source).lstrip()[:1] == b"{":
+        texts = _wanted_lines(source, sieve, first[1], second[0])
     for line, data in chain([first], [] if second is None else [second], texts):
         value = parse_json(data, path=name, line=line)
         if by_hand:
@@ -190,8 +190,9 @@ def _json(
             yield number, row
 
 
-def _wanted_lines(source: PathName, may_be: Callable[[bytes], bool], after: int) -> Iterator[tuple[int, bytes]]:
+def _wanted_lines(source: PathName, sieve: Sieve, first: bytes, after: int) -> Iterator[tuple[int, bytes]]:
     """The lines of a file behind one that may be wanted; whoever reads them says what is wrong with others."""
+    may_be = sieve(first)
     with open_binary(source) as stream:
         for number, line in enumerate(stream, 1):
             try:

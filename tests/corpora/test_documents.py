@@ -104,6 +104,7 @@ SHAPES: dict[str, Callable[[list[tuple[Any, str]]], str]] = {
     "as pandas.to_json": lambda pairs: json.dumps(
         {name: {str(at): pair[place] for at, pair in enumerate(pairs)} for place, name in enumerate(("id", "text"))}
     ),
+    "objects on one line": lambda pairs: " ".join(json.dumps({"id": one, "text": said}) for one, said in pairs),
     "TSV": lambda pairs: "".join(f"{one}\t{said}\n" for one, said in pairs),
     "TSV, the id last": lambda pairs: "text\tid\n" + "".join(f"{said}\t{one}\n" for one, said in pairs),
     "CSV": lambda pairs: "id,text\n" + "".join(f'"{one}",{len(said)}\n' for one, said in pairs),
@@ -161,6 +162,9 @@ def test_of_wanted_documents_all_is_looked_at_and_of_others_the_id(tmp_path: Pat
     path.write_text(lines({"id": "d1", "text": "a"}) + "7\n")
     with pytest.raises(FormatError, match=r"docs\.jsonl:2: expected an object, found 7"):
         load_collection(path).docs_store().get_many(["d1"])
+    path.write_text('\n{"id": "d1", "text": NaN}\n{"id": "d2", "text": "a"}\n')
+    with pytest.raises(FormatError, match=r"docs\.jsonl:2: is not JSON"):
+        read_documents([path], {"d1"})
 
 
 @pytest.fixture
