@@ -101,7 +101,7 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
     Raises:
         FormatError: no form, or several, fit; the message names them.
     """
-    if _are_scores(rows):
+    if _are_scores(rows[:1]):
         return "scores"
     said: dict[Form, Any] = {}
     names = [set(one) for one in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True)][:-1]

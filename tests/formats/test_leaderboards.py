@@ -163,6 +163,16 @@ def test_runs_with_their_scores_need_no_header(tmp_path: Path, blank: str, capsy
     assert "kendall" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("c\tx", ":3: value: expected a number, at most"), ("c", ":3: 1 cell; "), ("c\t.5\t1", ":3: 3 cells; ")],
+)
+def test_a_bad_line_among_runs_and_scores_is_named(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "scores.tsv").write_text(f"a\t0.5\nb\t0.4\n{line}\n")
+    with pytest.raises(FormatError, match=f"scores.tsv{said}"):
+        read_leaderboard(tmp_path / "scores.tsv")
+
+
 def test_a_name_before_a_tab_may_hold_blanks(tmp_path: Path) -> None:
     assert read_leaderboard(write_text(tmp_path / "board.txt", "my run\t0.5\n")).column("score") == {"my run": 0.5}
 
