@@ -85,7 +85,7 @@ def test_settings_without_effect_are_refused(tmp_path: Path) -> None:
         rubric_measures.tournament(answers="x", queries={"q": "Why?"}, model="lexical", asking=more)
     with pytest.raises(InputError, match="temperature would have no effect without a model"):
         rubric_measures.tournament([Preference("q", "a", "b", "a")], asking=rubric_measures.Asking(temperature=1))
-    with pytest.raises(InputError, match=f"actors has no effect {ray}"):
+    with pytest.raises(InputError, match=f"actors would have no effect {ray}"):
         rubric_measures.Calls(actors=2)
 
 
