@@ -235,7 +235,7 @@ def naming(*names: object) -> Iterator[None]:
         is_of_content = type(error) in (InputError, FormatError, MeasureError) or getattr(error, "kind", "") == "query"
         if not is_of_content or not called or any(name in str(error) for name in called):
             raise
-        if isinstance(error, FormatError) and error.line:
+        if isinstance(error, FormatError) and error.line and len(called) == 1:
             raise FormatError(error.problem, path=called[0], line=error.line, field=error.field) from None
         others = f" and {len(called) - 1} more" if len(called) > 1 else ""
         kind = MeasureError if isinstance(error, MeasureError) else InputError

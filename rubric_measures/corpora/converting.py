@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from msgspec import to_builtins
@@ -22,6 +23,7 @@ from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import FORMATS, banks, detect_format, judged, trec
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.base import PathName, say_left_out
+from rubric_measures.formats.specs import Row
 from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.records import models
 from rubric_measures.records.merging import merge_records
@@ -170,12 +172,16 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
         banks.bank_of_entries(rows, says=False)
     elif kind != "grades":
         rows = list(dict.fromkeys(rows)) if kind in ("qrels", "item qrels") else rows
-        own = (tuple(getattr(row, name) for name in _KEY if hasattr(row, name)) for row in rows)
-        keys = Counter(tuple(map(str, getattr(row, "key", key))) for row, key in zip(rows, own, strict=True))
+        listed = [SimpleNamespace(**row.said) if isinstance(row, Row) else getattr(row, "report", row) for row in rows]
+        keys = Counter(tuple(_first(one, names) for names in _KEY.split()) for one in listed)
         for key in (one for one, count in keys.items() if count > 1):
-            raise InputError(f"{kind} of {' '.join(key)} are in several files; keep one")
+            raise InputError(f"{kind} of {' '.join(filter(None, key))} are in several files; keep one")
     return rows
 
 
-# What there may be only one of, in kinds of which files are joined end to end.
-_KEY = ("query_id", "query", "run_id", "run_name", "doc_id", "iteration", "agent_a", "agent_b", "grader")
+def _first(row: Any, names: str) -> str:
+    return next((str(said) for name in names.split("|") if (said := getattr(row, name, None)) is not None), "")
+
+
+# What there may be only one of, in kinds of which files are joined end to end; of several names the first that is said.
+_KEY = "run_name|run_id qid|query_id|query sentence place doc_id iteration agent_a agent_b grader"

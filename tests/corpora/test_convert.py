@@ -481,3 +481,34 @@ def test_objects_need_no_line_of_their_own(
         found.append((capsys.readouterr().out, written.read_bytes() if written.exists() else b""))
     assert found[0] == found[1] == found[2]
     assert any(found[0])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"qid": "t1", "run_id": "r", "nuggets": [{"text": "n", "assignment": "support"}]},
+        {"report": {"metadata": {"run_id": "r", "topic_id": "t1"}, "responses": []}, "judgments": []},
+        {"query": {"qid": "t1", "text": "q"}, "candidates": ["a"]},
+        {"sentence": 0, "statement": "A", "support_label": "NS", "status": "completed", "metadata": {
+            "topic_id": "t1", "run_id": "r", "sentence_index": 0, "citation_index": 0, "docid": "d",
+        }},
+    ],
+)  # fmt: skip
+def test_answers_of_a_run_to_several_topics_are_joined(
+    row: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl", "both.jsonl")]
+    for path, topic in zip(paths, ("t1", "t2"), strict=False):
+        Path(path).write_text(json.dumps(row).replace("t1", topic) + "\n")
+    assert main(["convert", *paths[:2], "-o", paths[2]]) == 0
+    first, second = Path(paths[2]).read_text().splitlines()
+    assert "t1" in first and "t2" in second
+    assert main(["convert", paths[0], paths[2], "-o", str(tmp_path / "o.jsonl")]) == 2
+    assert "t1" in (said := capsys.readouterr().err) and "are in several files; keep one" in said
+
+
+def test_what_banks_of_several_files_contradict_is_said_without_a_wrong_line(tmp_path: Path) -> None:
+    for name, text in (("a.csv", "A"), ("b.csv", "B")):
+        (tmp_path / name).write_text(f"query_id,item_id,text\nq,i,{text}\n")
+    with pytest.raises(InputError, match=r"a\.csv and 1 more: line 2: item 'i' has two texts, 'A' and 'B'"):
+        convert([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "o", to="bank")
