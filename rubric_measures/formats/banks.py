@@ -476,8 +476,13 @@ def _nested(rows: list[Row]) -> Iterator[Row]:
         row.said["kind"] = row.said["kind"] or column.removesuffix("text").removesuffix("_")
     without = [row.said["text"] for row in rows if row.said["text"] and not row.said["kind"]]
     usual = "question" if all(one.endswith(("?", "？", "؟")) for one in without) else "nugget"
+    known = {(row.said["query_id"], row.said["facet_id"]) for row in rows if row.said["text"]}
     for row in rows:
         said = {**row.said, "kind": (row.said["kind"] or usual) if row.said["text"] else None}
+        # A query alone is one without items.
+        of_item = [said[name] for name in ("item_id", "importance", "weight", "gold_answers")] + [*row.further.values()]
+        if not said["text"] and (any(of_item) or (said["query_id"], said["facet_id"]) in known):
+            raise FormatError("text is empty; remove the row, or give the item a text", line=row.line)
         entry = {to: said[to] for to in ("query_id", "query_text", "facet_id")}
         items = [Row(row.line, {**said, "query_text": None}, row.further)] if said["text"] else []
         yield Row(row.line, {**entry, "items": items}, {}, {**said, "further": row.further})
@@ -505,11 +510,6 @@ def _is_table(head: Head) -> bool:
 BANK_CSV = _bank(
     "bank:csv",
     types={"stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined)},
-    check=lambda said: (
-        "text is empty; remove the row, or give the item a text"
-        if not said["text"] and any(said[name] for name in ("item_id", "importance", "weight", "gold_answers"))
-        else None
-    ),
     nest=_nested, flatten=_flat, told=_is_table,
 )  # fmt: skip
 NUGGETS = _bank("nuggets", kind="nugget")

@@ -114,6 +114,8 @@ def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
         ("query_id,question,answer\nq1,Why?,So.\n", ":2: may be answers, or a bank: of a bank, call"),
         ("topic,nugget,importance\nq1,It is blue.,must\n", ":2: importance: expected vital or okay; found 'must'"),
         ("topic,nugget,importance\nq1,,vital\n", ":2: text is empty; remove the row, or give the item a text"),
+        ("qid,text\nq1,It is blue.\nq1,\n", ":3: text is empty; remove the row, or give the item a text"),
+        ("qid,text,author\nq1,,Ada\n", ":2: text is empty; remove the row, or give the item a text"),
         ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: metadata.topic_id: lacks metadata.topic_id"),
         ('{"a": 1}\n', ": text: is no test bank (expected a text; found '1')"),
         ('[]\n{"query_id": "q1", "text": "Why?"}\n', ": is no test bank (holds no items)"),
