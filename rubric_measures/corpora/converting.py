@@ -72,7 +72,7 @@ def convert(
         kind, *others = dict.fromkeys(FORMATS[one].kind for one in sources)
         if others:
             raise InputError(f"{', '.join(paths)}: hold {kind} and {others[0]}; convert what holds one kind")
-        to = to or _named_format(path_name(output), paths, kind) or sources[0]
+        to = to or _named_format(path_name(output), paths, kind, sources[0]) or sources[0]
         target, write = FORMATS[to].kind, FORMATS[to].write
         if write is None or not targets_of(kind, [target]):
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
@@ -148,10 +148,13 @@ def _chooses(chosen: set[str], kind: str, target: str) -> bool:
     return not chosen or is_of_table or (kind, target) == ("records", "assignments")
 
 
-def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | None:
-    """The table that the name of the output says, for what would be written as JSON lines; None for what it is."""
+def _named_format(output: str, inputs: Sequence[PathName], kind: str, source: str) -> str | None:
+    """The format that the name of the output says where the inputs have another ending; None for that of the inputs."""
     said, *others = (path_name(one).removesuffix(".gz").rpartition(".")[2] for one in (output, *inputs))
-    if said not in ("csv", "tsv", "parquet") or said in others:
+    if said in ("json", "jsonl") and {*others} <= {"csv", "tsv"} and kind in FORMATS:
+        return kind
+    # Tables of queries are read, and not written.
+    if said not in ("csv", "tsv", "parquet") or (said in others and source != "queries"):
         return None
     named = "bank:csv" if kind == "bank" else "csv" if targets_of(kind, ["grades"]) else None
     if (named is None and said != "tsv") or (named == "bank:csv" and said == "parquet"):

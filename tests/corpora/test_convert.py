@@ -181,6 +181,26 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
     assert [one.judged("q1") for one in load_graded(files / "pooled.jsonl")[0].passages] == [3, 2]
 
 
+@pytest.mark.parametrize(
+    ("table", "kind"),
+    [("query_id,question_text\nq1,Why?\n", "bank"), ("qid,query\nq1,Why?\n", "queries"),
+     ("qid,agent,answer\nq1,a,So.\n", "answers"), ("qid,did,document\nq1,d,So.\n", "records"),
+     ("qid,agent_a,agent_b,raw_answer,answer\nq1,a,b,[[A]],A\n", "games")],
+)  # fmt: skip
+def test_an_ending_of_json_is_no_table(tmp_path: Path, table: str, kind: str) -> None:
+    (tmp_path / "table.csv").write_text(table)
+    for to in ([], ["--to", kind]):
+        out = tmp_path / f"out{len(to)}.jsonl"
+        assert main(["convert", str(tmp_path / "table.csv"), *to, "-o", str(out)]) == 0
+    assert (tmp_path / "out0.jsonl").read_text() == out.read_text() and out.read_text()[0] in "[{"
+
+
+def test_queries_are_written_as_no_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "queries.csv").write_text("query_id,text\nq1,Why?\nq2,Who?\n")
+    assert main(["convert", str(tmp_path / "queries.csv"), "-o", str(tmp_path / "out.csv")]) == 2
+    assert "out.csv: queries cannot be written as csv; name another ending" in capsys.readouterr().err
+
+
 def test_records_to_a_table_and_back(files: Path) -> None:
     items, table, out, again = files / "out.qrels", files / "t.csv", files / "out.jsonl.gz", files / "again.qrels"
     assert main(["qrels", str(files / "records.jsonl.gz"), "--per", "item", "-o", str(items)]) == 0
