@@ -566,7 +566,7 @@ def _is_item_qrels(head: Head) -> bool:
 
 RUN = Format(
     "runs",
-    "TREC run; of records, their rankings (several into a folder)",
+    "TREC run; of records, their rankings, a file each",
     lambda path: [read_run(path)],
     _write_run_files,
     _is_run,
