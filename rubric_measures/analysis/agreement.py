@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -255,6 +255,7 @@ class LabelSource:
         scale: the scale that the labels are on, where it is known.
         failed: query_id -> how many grades failed, and how many there are with them; None where nobody knows.
         instead: whose grades a table has, where a grader was chosen and it is another.
+        graded: document -> of how many items its label is the highest grade, where it is that.
     """
 
     name: str
@@ -262,6 +263,7 @@ class LabelSource:
     scale: Scale | None = None
     failed: Mapping[str, tuple[int, int]] | None = None
     instead: str = ""
+    graded: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,6 +454,9 @@ class SourceAgreement(Reported):
             what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "
             if row.outside:
                 yield Note(f"{what}and count as they are", (row.name,))
+            if other := sum(row.grader.graded.get(key) not in (None, n) for key, n in self.truth.graded.items()):
+                text = f"{row.name}: {counted(other, 'label')} of more or fewer items than the truth's"
+                yield Note(f"{text}: compare grades of items?", (row.name,), settings=("items",))
         for name, labels in self.unused.items():
             listed = ", ".join(map(str, labels[:12])) + f" and {len(labels) - 12} more" * (len(labels) > 12)
             yield Note(f"{name} never uses the label{'s' * (len(labels) > 1)} {listed}", (name,), False)

@@ -189,7 +189,7 @@ def agreement_tables(
         InputError: the source is no file of graded records, or no grade set passes the choice.
     """
     with naming(source):
-        if not _is_records(source):
+        if _content(source) != "records":
             text = "tables of labels against judgments are of one graded-records file"
             raise InputError(text, settings=("min_judgment",))
         passages = _judged_passages(source, bank_of(bank), Grader.parse(grader))
@@ -218,7 +218,7 @@ def _sources(
     if len(sources) == 1:
         if _content(sources[0]) == "grades" and bank is None:
             return _graders_of(sources[0], wanted, second, items)
-        if not _is_records(sources[0]) or sources[0] == "-":
+        if _content(sources[0]) != "records" or sources[0] == "-":
             load(sources[0])  # what is no source at all says so
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several graders"
             with naming(sources[0]):
@@ -227,7 +227,7 @@ def _sources(
     # What can hold the grades of several graders, of which one is chosen.
     graded = [_content(source) in ("records", "grades") for source in sources]
     names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
-    if not any(map(_is_records, sources)):
+    if not any(_content(source) == "records" for source in sources):
         refuse_choice(names, wanted, ("scale", *(OF_TABLES if any(graded) else ())))
         if bank is not None:
             raise InputError("no source is graded records, which alone take a bank; leave it out", settings=("bank",))
@@ -248,7 +248,10 @@ def _sources(
     if tables and all(one.instead for one in tables):
         there = "; ".join(dict.fromkeys(one.instead for one in tables))
         raise InputError(f"{names}: no grades fit the choice; there are grades by: {there}", settings=("grader",))
-    return _told_apart(read)
+    # Of those that are called alike each but the first has a number.
+    called = [one.name for one in read]
+    times = [called[:place].count(name) + 1 for place, name in enumerate(called)]
+    return [replace(one, name=f"{one.name} ({n})") if n > 1 else one for one, n in zip(read, times, strict=True)]
 
 
 def _graders_of(source: Gradable, wanted: Grader, second: Grader | None, items: bool) -> list[LabelSource]:
@@ -268,18 +271,6 @@ def _graders_of(source: Gradable, wanted: Grader, second: Grader | None, items: 
         grades = grades_of_table(chosen_grades(rows, name, Grader(one, wanted.prompt)), scale=wanted.scale)
         found.append(labels_of(grades, f"{name} {one}", items))
     return found
-
-
-def _told_apart(read: Sequence[LabelSource]) -> list[LabelSource]:
-    """The sources; of those that are called alike each but the first has a number."""
-    names = [one.name for one in read]
-    times = [names[:place].count(name) + 1 for place, name in enumerate(names)]
-    return [replace(one, name=f"{one.name} ({n})") if n > 1 else one for one, n in zip(read, times, strict=True)]
-
-
-def _is_records(source: Gradable) -> bool:
-    """Whether a source is a file of graded records."""
-    return _content(source) == "records"
 
 
 def _content(source: Gradable) -> str:
@@ -362,11 +353,15 @@ def combine(
 
 def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
     """The labels of passages, their highest grades; or all grades of items. Failed grades give none."""
-    lost = {name: 0 if query.failed is None else int(query.failed.sum()) for name, query in grades.queries.items()}
-    failed = {name: (count, count + int(grades.queries[name].valid.sum())) for name, count in lost.items()}
+    failed, graded = {}, {}
+    for query_id, query in grades.queries.items():
+        lost, valid = 0 if query.failed is None else int(query.failed.sum()), query.valid.sum(axis=1)
+        failed[query_id] = lost, lost + int(valid.sum())
+        if not (items or query.is_of_labels):
+            graded.update({(query_id, doc_id): int(valid[at]) for doc_id, at in query.docs.items()})
     rows = (row for query in grades.queries.values() for row in query.rows()) if items else Grades(grades.queries).qrels
     labels = {(row.query_id, row.doc_id, row.iteration)[: 2 + items]: row.relevance for row in rows}
-    return LabelSource(name, labels, grades.scale, failed)
+    return LabelSource(name, labels, grades.scale, failed, graded=graded)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:

@@ -588,9 +588,7 @@ def paired_runs(before: Iterable[str], after: Iterable[str], run: str | None) ->
         text = f"{', '.join(every)}: none to compare with {', '.join(old)}; give runs the same names, or name one run"
         raise InputError(text, settings=("against", "run"))
     left = [one for one in new if one not in pairs], [one for one in old if one not in pairs.values()]
-    names = [
-        f"{escaped(', '.join(names))} ({when})" for names, when in zip(left, ("new", "before"), strict=True) if names
-    ]
+    names = [f"{escaped(', '.join(some))} ({when})" for some, when in zip(left, ("new", "before"), strict=True) if some]
     return pairs, [f"not compared: {'; '.join(names)}"] if names else []
 
 
@@ -636,8 +634,6 @@ def compare_versions(
     Raises:
         InputError: the versions were graded with another bank, grader or prompt.
     """
-    if confirm < 0:
-        raise InputError(f"changes are graded again 0 or more times, not {confirm}", settings=("confirm",))
     refuse_others(before, after)
     old, new = before.queries, after.queries
     said = list(left_out)
@@ -646,9 +642,9 @@ def compare_versions(
     if only := [query_id for query_id in new if query_id not in old]:
         said.append(f"not compared: {counted(len(only), 'question')} that nobody was asked before (such as {only[0]})")
     [measure, *_] = parse_measures(list(after.board.measures)[:1])
-    found = []
+    found, when = [], "before" if before.folder is None else f"of {before.folder.resolve().name}"
     for run, other in pairs.items():
-        sides = Side(_named(other, run, before.folder), other, old), Side(run, run, new)
+        sides = Side(other if other != run else f"{other} {when}", other, old), Side(run, run, new)
         made = diff_facts(*sides, measure, runs=len(pairs))
         flips = {(one.query_id, one.item.item_id) for one in made.facts if one.state in FLIPPED}
         if confirm and flips:
@@ -656,10 +652,6 @@ def compare_versions(
             made = diff_facts(*sides, measure, doubtful=doubtful, runs=len(pairs))
         found.append(made)
     return FactDiff(tuple(found), tuple(said))
-
-
-def _named(other: str, run: str, folder: Path | None) -> str:
-    return other if other != run else f"{other} before" if folder is None else f"{other} of {folder.resolve().name}"
 
 
 def part_of(bank: TestBank, cells: _Cells) -> TestBank:

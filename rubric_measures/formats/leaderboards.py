@@ -118,7 +118,7 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
             tell(f"{name}: its numbers are read as queries ({' '.join(COLUMNS[fitting[0]])}); else name its columns")
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in said or COLUMNS)
-    text = f"{'could be any' if said else 'is none'} of {named}; write the names of its columns above its lines"
+    text = f"{'could be any' if said else 'is none'} of {named}; write the columns' names above, run_id first"
     raise FormatError(f"{text}; score qrels or runs first", path=name, line=0 if said else 1, settings=("source",))
 
 

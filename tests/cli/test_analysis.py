@@ -380,6 +380,11 @@ def test_agreement_of_records(tmp_path, capsys) -> None:
     )
     content = checked("agreement", call(capsys, *arguments)[1])
     assert content["graders"][0]["documents"] == 16
+    some = tmp_path / "some.csv"
+    some.write_text("query_id,doc_id,item_id,grade\nq1,q1-p1,q1/1,1\n", encoding="utf-8")
+    said = "1 label of more or fewer items than the truth's: compare grades of items? (--items)"
+    arguments = "agreement", records, some, "--grader", "prompt=A"
+    assert [said in call(capsys, *arguments, *more)[2] for more in ([], ["--items"])] == [True, False]
     status, out, _ = call(capsys, "agreement", records, "--grader", "prompt=A", "--tables", 1, "--format", "json")
     tables = checked("agreement-tables", out)["tables"]
     assert (len(tables), tables[0]["totals"]) == (12, [0, 2, 2, 2, 2, 0])
@@ -478,7 +483,7 @@ def test_what_is_no_mean_of_queries_is_not_compared(tmp_path, capsys) -> None:
 def test_a_board_that_is_the_official_one_is_told(tmp_path, capsys) -> None:
     lines = "".join(f"{run} q{q} x {q + (run == 'a')}\n" for run in "ab" for q in range(3))
     (tmp_path / "s.txt").write_text(lines)
-    assert "write the names of its columns above" in call(capsys, "compare", tmp_path / "s.txt")[2]
+    assert "write the columns' names above, run_id first" in call(capsys, "compare", tmp_path / "s.txt")[2]
     (tmp_path / "s.txt").write_text(f"run topic measure value\n{lines}")
     for other, said in ((tmp_path / "s.txt", True), (tmp_path / "t.txt", False)):
         (tmp_path / "t.txt").write_text((tmp_path / "s.txt").read_text().replace("a q0 x 1", "a q0 x 2"))

@@ -26,7 +26,7 @@ MIXED_UP = {
     "leaderboard items.csv bm25.run --bank questions.jsonl -m RubricCover": "items.csv: grades none of the items of "
     "the test bank; it grades 'tone'; name the bank of these grades, or none",
     "evaluate qrels.txt bm25.run ndcg@10": "unknown measure 'ndcg': did you mean nDCG, ",
-    "correlate bm25.run bm25.run": "write the names of its columns above its lines; score qrels or runs first",
+    "correlate bm25.run bm25.run": "write the columns' names above, run_id first; score qrels or runs first",
     "leaderboard graded.jsonl.gz --bank questions.jsonl -o board.xlsx": "board.xlsx: Excel is not written here, but ",
     "pool bm25.run --collection queries.tsv -o p.jsonl": "20 of 20 pooled documents (such as d0101) are not in the "
     "collection; name that of the runs, or skip them (--collection, --missing)",

@@ -49,7 +49,9 @@ def test_long_forms(tmp_path: Path, form: Form) -> None:
     assert read_leaderboard(path).rows == rows
     lines = [line for line in LONG[form].splitlines() if "all" not in line]
     path = write_text(tmp_path / "r1", "".join(f"{line}\n" for line in lines))
-    with pytest.raises(FormatError, match=r"(could be any|is none) of .*; write the names of its columns above"):
+    with pytest.raises(
+        FormatError, match=r"(could be any|is none) of .*; write the columns' names above, run_id first"
+    ):
         read_leaderboard(path)
     # A run of TREC has the columns of a ranking, and its documents are no runs.
     if form != "ranking":
