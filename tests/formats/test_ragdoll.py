@@ -350,6 +350,32 @@ def test_the_leaderboard_of_battles_after_resuming() -> None:
     assert ratings == pytest.approx({row["run_id"]: float(row["arena_score"]) for row in rows}, abs=1e-4)
 
 
+def test_support_judgments_after_resuming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, labels = shared_data("conformance") / "ragdoll-support.resumed.jsonl", tmp_path / "labels.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    # (run, topic) -> sentence -> citation -> the last row of its task; the statements stand for the answers.
+    last: dict[tuple[str, str], dict[int, dict[int, Any]]] = {}
+    for row in rows:
+        said = row["metadata"]
+        of_answer = last.setdefault((said["run_id"], said["topic_id"]), {})
+        of_answer.setdefault(said["sentence_index"], {})[said["citation_index"]] = row
+    answers, expected = [], {}
+    for (run, topic), sentences in last.items():
+        cited = {number: [row for _, row in sorted(of.items())] for number, of in sentences.items()}
+        known = [{"text": cited[n][0]["statement"], "citations": [one["metadata"]["docid"] for one in cited[n]]}
+                 if n in cited else {"text": "So.", "citations": []} for n in range(max(cited) + 1)]  # fmt: skip
+        references = sorted({doc_id for one in known for doc_id in one["citations"]})
+        answers.append({"metadata": {"run_id": run, "topic_id": topic}, "references": references, "answer": known})
+        worth = [{"FS": 1.0, "PS": 0.5, "NS": 0.0}[of[0]["support_label"]] for of in cited.values()]
+        expected[run, topic] = (sum(worth) / len(worth), sum(worth) / len(known))
+    made = write(tmp_path / "answers.jsonl", answers)
+    assert main(["convert", str(path), "--to", "support-labels", "--answers", str(made), "-o", str(labels)]) == 0
+    assert "8 of the support judgments were replaced by a later one, which counts" in capsys.readouterr().err
+    board = rubric_measures.score(labels, measures=["SupportPrecision", "SupportRecall"])
+    for (run, topic), values in expected.items():
+        assert tuple(board.values[run][name][topic] for name in board.measures) == pytest.approx(values)
+
+
 # The sentences of the one answer, and what each cites; the last one cites nothing.
 SENTENCES = [("Ada wrote it.", ["d1", "d2"]), ("It was 1843.", ["d3"]), ("So it is.", ["d1"]), ("Thanks.", [])]
 
