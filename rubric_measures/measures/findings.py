@@ -10,8 +10,8 @@ import logging
 import math
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from urllib.parse import unquote
 
@@ -192,10 +192,10 @@ class Looked(Struct):
     _facts: dict[str, tuple[float, ...]] = {}
     # Of items: weight, whether it is vital, and whether it alone has no grade.
     _items: list[Array] = field(default_factory=lambda: [np.zeros((3, 0))])
-    # Of runs: how many grades of what they rank are above 0, and above 1; the queries that they rank; those where
-    # nearly all documents have one score; an id of those where none of the first documents has a grade; ids
-    # without grades, each with one of the grades.
-    _above: Counter[tuple[str, int]] = field(default_factory=Counter)
+    # Of runs, query by query: how many grades of what they rank are above 0, and above 1.
+    _above: list[tuple[Sequence[str], Array]] = field(default_factory=list)
+    # Of runs: the queries that they rank; those where nearly all documents have one score; an id of those where none of
+    # the first documents has a grade; ids without grades, each with one of the grades.
     _ranked: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _tied: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _strange: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -217,11 +217,9 @@ class Looked(Struct):
         is_sampled, are_answers = len(self._facts) <= SAMPLED and not grades.answers, bool(grades.answers)
         rows = np.concatenate([*(one.rows for one in rankings.values()), []]).astype(int)
         numbers = np.repeat(np.arange(len(rankings)), [len(one.rows) for one in rankings.values()])
-        for level in (0, 1):
-            # The last one stands for documents without a grade.
-            counts = np.append((grades.grades > level).sum(axis=1), 0)[rows]
-            above = np.bincount(numbers, counts, len(rankings))
-            self._above.update({(run_id, level): int(count) for run_id, count in zip(rankings, above, strict=True)})
+        # The last one stands for documents without a grade.
+        counts = (np.append((grades.grades > level).sum(axis=1), 0)[rows] for level in (0, 1))
+        self._above.append(([*rankings], np.array([np.bincount(numbers, one, len(rankings)) for one in counts])))
         for run_id, one in rankings.items():
             self._ranked[run_id].append(name)
             if one.is_tied:
@@ -293,7 +291,10 @@ class Looked(Struct):
         share = 1 - above_1.sum() / max(above_0.sum(), 1)
         # Of labels in words such as support a weak run may have partial ones alone.
         doubted = self._ranked if highest > (2 if known.all() else 1) else ()
-        found = {run: self._above[run, 0] for run in doubted if not self._above[run, 1]}
+        above = dict.fromkeys(doubted, np.zeros(2))
+        for runs, counts in self._above if above else ():
+            above.update({run: above[run] + of_run for run, of_run in zip(runs, counts.T, strict=True)})
+        found = {run: many for run, (many, more) in above.items() if not more}
         if below := [run for run, many in found.items() if many >= _MANY and share**many < _CHANCE]:
             text = f"no grade of {len(below)} runs ({below[0]}) is above 1, and others go up to {highest:g}"
             yield Note(f"{text}: are these on two scales?", tuple(below))
