@@ -33,7 +33,7 @@ from rubric_measures.corpora.loading import (
     run_list,
 )
 from rubric_measures.formats.base import OVERALL
-from rubric_measures.measures.findings import Note, of_wrapped
+from rubric_measures.measures.findings import Note, of_wrapped, refuse_other
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import AskedBoard, LeaderboardChecks, Run, bank_hash
@@ -190,6 +190,8 @@ def reusability(
         queries = [(query.grades, query.rankings) for query in known.record_queries()]
     else:
         found = {run.run_id: run.with_scores() for run in read_runs(runs or ())}
+        for run_id, of_run in found.items():
+            refuse_other(run_id, of_run.keys(), known.queries.keys())
         queries = [
             (query, {run: of.get(name, ()) for run, of in found.items()}) for name, query in known.queries.items()
         ]

@@ -20,7 +20,7 @@ from ir_measures.measures.base import Agg, MeanAgg, Measure
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.errors import InputError
 from rubric_measures.boards.board import Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs
@@ -198,15 +198,17 @@ class Scoring:
         self._taken: dict[str, dict[str, RankedRows]] = {}
         self.scorers = {name: self.prepare(query) for name, query in sorted(queries.items())}
 
-    def take(self, run_id: str, found: Mapping[str, RankedRows | None]) -> None:
+    def take(self, run_id: str, found: Mapping[str, RankedRows | None], path: str = "") -> None:
         """Takes a run over grades in memory: query_id -> its ranking; None where the query has no scorer.
+
+        Errors name its file, if it has one.
 
         Raises:
             InputError: another run has the name, or no query is one of the grades.
         """
         if run_id in self.order:
             raise InputError(f"two runs are called {run_id!r}; rename one")
-        refuse_other(run_id, found.keys(), self.scorers.keys())
+        refuse_other(path or run_id, found.keys(), self.scorers.keys())
         self.order[run_id] = [name for name, ranking in found.items() if ranking is not None]
         self._unknown[run_id] = sorted(found.keys() - self.scorers.keys())
         for name, ranking in found.items():
@@ -444,8 +446,7 @@ def score_run_files(
         names = distinct_run_names(names, paths, said)
     for place, (scoring, _) in enumerate(sides):
         for name, path, (_, found) in zip(names, paths, read, strict=True):
-            with naming(path):
-                scoring.take(name, {query_id: of[place] for query_id, of in found.items()})
+            scoring.take(name, {query_id: of[place] for query_id, of in found.items()}, path)
     return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
 
 

@@ -42,7 +42,6 @@ from rubric_measures.measures.measure import (
     real_label,
     rubric_measures_of,
 )
-from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
     from rubric_measures.measures.grade_sets import Grader
@@ -145,7 +144,9 @@ def evaluate(
                 of_query = best.setdefault(row.query_id, {})
                 of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
         ranked = run_of(of_run, lines)
-        metrics = list(compute(asked, judged, _scored_as(best, ranked)))
+        # In file order, by which some providers of ir_measures break ties.
+        scores = {query_id: dict(of_query.given) for query_id, of_query in ranked.with_scores().items()}
+        metrics = list(compute(asked, judged, scores))
         said = list(map(Note, lines))
         notes = [*said, *of_ranked(ranked, best, asked)]
     if over_subtopics:
@@ -171,8 +172,3 @@ def _of_grades(grades: Grades, of_run: Any, asked: Sequence[Measure]) -> RunValu
     notes = [*said, *(() if measures is asked else of_wrapped(asked)), *board.notes]
     failed = max(cell.failed for cell in board.cells[run.run_id].values())
     return RunValues(parse_measures(board.measures), metrics, failed, notes, said)
-
-
-def _scored_as(labels: Mapping[str, Mapping[str, float]], run: Run) -> dict[str, dict[str, float]]:
-    """The run in file order, by which some providers of ir_measures break ties."""
-    return {query_id: dict(ranked.given) for query_id, ranked in run.with_scores().items()}

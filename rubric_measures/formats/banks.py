@@ -44,7 +44,6 @@ from rubric_measures.formats.specs import (
 )
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content, make_item_id
 
-_WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
 _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 # What a review writes into the info of an item that it edited; no other program asks for it.
 MARKS = ("edited_by", "edited_at", "edit", "regrade")

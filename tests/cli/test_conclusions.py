@@ -121,7 +121,9 @@ def test_a_run_that_was_not_pooled_is_scored_as_by_qrels_without_what_it_alone_b
         )
     found = rubric_measures.reusability(str(qrels), [str(path) for path in paths], "nDCG@10", pool_depth=5)
     assert [vars(row) for row in found.rows] == content["runs"][:6]
+    (tmp_path / "other.run").write_text("other Q0 d 1 1 other\n")
     for arguments, said in (
+        ((qrels, *paths, tmp_path / "other.run", "--pool-depth", 5), "run other has no query of the grades"),
         ((qrels, *paths, "--pool-depth", 0), "a pool has the first passage of each run or more, not 0 (--pool-depth)"),
         ((qrels, paths[0], "--pool-depth", 10), "no two runs have a passage in common"),
         ((qrels, *paths, "--pool-depth", 10, "-m", "NumRet"), "is a sum over queries"),

@@ -91,12 +91,12 @@ def test_a_run_without_any_query_of_the_grades_is_refused(tmp_path: Path, capsys
     for query, near in (("q9", "q1"), ("Q02", "q2")):
         (folder / "x.run").write_text(f"{query} Q0 d1 1 1.0 x\n")
         inputs = [str(folder / name) for name in ("graded.jsonl.gz", "x.run")]
-        said = f"run x has no query of the grades: it has '{query}', they have '{near}'; give grades and run the same"
+        said = f"has no query of the grades: it has '{query}', they have '{near}'; give grades and run the same"
         commands = ["evaluate", *inputs, "RubricCover"], ["leaderboard", *inputs, str(folder / "alpha.run")]
-        for arguments, named in zip(commands, (f"{inputs[0]} and 1 more", inputs[1]), strict=True):
+        for arguments, named in zip(commands, (f"{inputs[0]} and 1 more: run x", f"run {inputs[1]}"), strict=True):
             assert main(arguments) == 2
             out, err = capsys.readouterr()
-            assert f"{named}: {said}" in err and err.count("\n") == 1 and not out
+            assert f"{named} {said}" in err and err.count("\n") == 1 and not out
     # Of judgments of documents, too, which another program scores.
     (folder / "labels.qrels").write_text("q1 0 d1 1\n")
     assert main(["evaluate", str(folder / "labels.qrels"), str(folder / "x.run"), "nDCG@10"]) == 2
