@@ -13,7 +13,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.formats.specs import table
+from rubric_measures.formats.specs import names_of, table
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "answer-tables.md").read_text(encoding="utf-8")
 
@@ -50,5 +50,5 @@ def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_names_the_columns_that_are_known() -> None:
     rows = dict(re.findall(r"^\| `(\w+)`[^|]*\| (.+) \|$", PAGE, re.MULTILINE))
     for one in table("answer table")["fields"]:
-        shown = {name.replace(".", "_") for name in re.findall(r"`([\w.]+)`", rows[one["to"]])}
-        assert shown == {*one["names"]}, one["to"]
+        shown = {name.replace(".", "_") for name in re.findall(r"`([\w.-]+)`", rows[one["to"]])}
+        assert shown == {*names_of(one["names"])}, one["to"]
