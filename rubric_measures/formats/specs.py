@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -52,15 +52,13 @@ _DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
 _SHOWN = 12
 
 
-@cache
-def tables() -> Mapping[str, str]:
-    """Name -> its lines of `formats.toml`."""
-    return toml_tables(Path(__file__).with_name("formats.toml"))
+# Name -> its lines of the file.
+_TABLES = toml_tables(Path(__file__).with_name("formats.toml"))
 
 
 def table(name: str) -> dict[str, Any]:
     """What `formats.toml` says of a format, but for where it stands."""
-    said = tomllib.loads(tables()[name])[name]
+    said = tomllib.loads(_TABLES[name])[name]
     if "like" in said:
         said = {**table(said.pop("like")), **said}
     return {to: tuple(value) if isinstance(value, list) else value for to, value in said.items() if to != "at"}
@@ -68,7 +66,7 @@ def table(name: str) -> dict[str, Any]:
 
 def places() -> dict[str, str]:
     """Format -> where what reads and writes it stands."""
-    found = {name: re.search(r'^at = "(.*)"$', said, re.MULTILINE) for name, said in tables().items()}
+    found = {name: re.search(r'^at = "(.*)"$', said, re.MULTILINE) for name, said in _TABLES.items()}
     return {name: f"{__package__}.{at[1]}" for name, at in found.items() if at is not None}
 
 
