@@ -261,7 +261,7 @@ def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
     """
     made = content if kind == target else BRIDGES[kind, target](content, options)
     if not made:
-        raise InputError(f"the {kind} hold{'s' * (kind[-1] != 's')} no {target}")
+        raise InputError(f"the {kind} hold{'s' * (kind[-1] != 's')} no {'entries' if kind == target else target}")
     return made
 
 

@@ -456,3 +456,10 @@ def test_judgments_alone_are_no_answers_and_no_queries(files: Path, capsys: pyte
     assert main(["leaderboard", "tasks.jsonl"]) == 2
     said = "holds no grades (its format is ragdoll:support, which `convert` may turn into another)"
     assert f"tasks.jsonl:1: {said}; accepted" in capsys.readouterr().err
+
+
+def test_rubrics_of_which_all_tasks_failed_are_no_bank(answers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(answers.parent / "failed.jsonl", [{"task_id": "q1", "status": "failed", "qid": "q1", "criteria": []}])
+    assert main(["leaderboard", str(answers), "--bank", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "1 task failed and has no criteria" in said and "failed.jsonl: the bank holds no entries" in said
