@@ -138,7 +138,7 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         constituents: its documents, queries and qrels.
         judgments: gives what assessors said: a row a (query, document), or more in diversity qrels; None where the
             qrels are that.
-        runs: gives the retrieval runs.
+        runs: gives the retrieval runs; the attribute is run_id -> run, sorted by id.
         answers: gives the generated answers.
         banks: gives name (`questions`, `nuggets`) -> test bank.
         grades: gives the grades of the one grade set that is left, over its bank; None without records.
@@ -162,7 +162,7 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
     answers = cached_property(lambda self: self._answers())
     banks = cached_property(lambda self: self._banks())
     grades = cached_property(lambda self: self._grades())
-    runs = cached_property(lambda self: sorted(self._runs(), key=attrgetter("run_id")))
+    runs = cached_property(lambda self: {one.run_id: one for one in sorted(self._runs(), key=attrgetter("run_id"))})
 
     @property
     def judgments(self) -> Sequence[Qrel]:

@@ -196,7 +196,7 @@ def pool(
             docs = known.docs_store()
         read, answers = _read(listed)
         if known is not None and not listed:
-            read, answers = list(known.runs), list(known.answers)
+            read, answers = list(known.runs.values()), list(known.answers)
         if not read and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
         asked: Any = read_queries(queries) if isinstance(queries, str) else queries

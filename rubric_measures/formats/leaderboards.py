@@ -115,7 +115,7 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
     fitting = [form for form, one in said.items() if one == max(said.values())]
     if len(fitting) == 1:
         if not any(said[fitting[0]][:3]):
-            tell(f"{name}: its numbers are read as queries ({' '.join(COLUMNS[fitting[0]])}); else name its columns")
+            warn(f"{name}: its numbers are read as queries ({' '.join(COLUMNS[fitting[0]])}); else name its columns")
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in said or COLUMNS)
     text = f"{'could be any' if said else 'is none'} of {named}; write the columns' names above, run_id first"

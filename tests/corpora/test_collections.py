@@ -89,7 +89,7 @@ def test_a_folder(folder: Path) -> None:
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first query"), ("q2", "second query")]
     assert [tuple(qrel) for qrel in made.qrels_iter()] == [("q1", "d1", 2), ("q1", "d3", 0)]
     assert (len(made.docs), len(made.queries), len(made.qrels)) == (3, 2, 2)
-    assert sorted(made.banks) == ["nuggets", "questions"] and [run.run_id for run in made.runs] == ["bm25", "dense"]
+    assert sorted(made.banks) == ["nuggets", "questions"] and list(made.runs) == ["bm25", "dense"]
     assert made.grades is None and made.query_texts == {"q1": "first query", "q2": "second query"}
     assert not load_collection(folder, of_items=True).has_qrels()
 
@@ -116,7 +116,7 @@ def test_records_as_a_collection(with_grades: Path) -> None:
     assert [tuple(doc) for doc in made.docs_iter()] == [("d1", "text 1"), ("d2", "text 2")]
     assert [tuple(query) for query in made.queries_iter()] == [("q1", "first")]
     assert [tuple(row) for row in made.qrels_iter()] == [("q1", "d1", 4), ("q1", "d2", 1)]
-    assert {run.run_id: run.rankings["q1"].doc_ids for run in made.runs} == {"s": ["d1", "d2"]}
+    assert {name: run.rankings["q1"].doc_ids for name, run in made.runs.items()} == {"s": ["d1", "d2"]}
     assert [row.relevance for row in made.judgments] == [1, 2]
 
 
