@@ -245,16 +245,20 @@ class Inside(Struct, frozen=True):
         if not is_keyed and not isinstance(value, list):
             raise ValueError(f"expected {'an object or ' * bool(self.key)}a list")
         rows = []
+        # Most rows have the columns of those before.
+        variants, places = dict[tuple[str, ...], str](), dict[tuple[str, ...], _Places]()
         for number, (key, cells) in enumerate(value.items() if is_keyed else enumerate(value), 1):
             where = str(key) if is_keyed else f"[{key}]"
             try:
                 if not isinstance(cells, dict):
                     raise FormatError(f"expected an object; found {cells!r:.40}")
-                variant = self._variant(cells)
+                variant = variants.get(columns := tuple(cells)) or variants.setdefault(columns, self._variant(cells))
                 fields = self.variants[variant]
                 outer = _outer(fields)
                 flat = flattened(cells, outer) if outer else cells
-                said, further = _parsed(_places(fields, flat), flat, self.is_sparse)
+                columns = variant, *flat
+                found = places.get(columns) or places.setdefault(columns, _places(fields, flat))
+                said, further = _parsed(found, flat, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, field=f"{where}.{error.field}".rstrip(".")) from None
             if is_keyed:
