@@ -22,12 +22,13 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from msgspec import Struct
+from msgspec.json import Decoder
 from msgspec.structs import asdict
 
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.base import Head, PathName, cells_of, given, head_of, plain_name
+from rubric_measures.base.json_text import decoded, json_texts, parse_json
+from rubric_measures.formats.base import Format, Head, PathName, cells_of, given, head_of, plain_name
 from rubric_measures.formats.specs import (
     DOC_IDS,
     Inside,
@@ -580,6 +581,32 @@ def _listed(item: dict[str, Any]) -> dict[str, Any]:
 _IMPORTANCE = {"importance": (_stated, same)}
 NUGGET_BANK = _bank("nugget-bank", types=_IMPORTANCE, each=_as_asked, flatten=_as_third_version)
 NUGGET_LISTS = _bank("nugget-lists", types=_IMPORTANCE, kind="question", each=_listed)
+
+
+class _Preload(Struct):
+    nugget_dict: dict[str, dict[str, list[Any]]]
+    group_assignment: dict[str, str] = {}
+
+
+_PRELOAD, _PRELOADED = table("preload"), Decoder(_Preload)
+
+
+def _read_preload(path: PathName) -> list[BankEntry]:
+    """Questions with their answers; groups of them are facets, and the name of the file says the query."""
+    name, rows = path_name(path), list[dict[str, str]]()
+    said = re.search(r"_([^_/\\]+)\.preload\.json(\.gz)?$", name)
+    if said is None:
+        raise FormatError("does not say of which query it is; call it FILE_QUERY.preload.json", path=name)
+    for line, data in json_texts(name):
+        found = decoded(_PRELOADED, data, path=name, line=line)
+        for asked, answers in found.nugget_dict.items():
+            row = {"query_id": said[1], "text": asked, "kind": "question", "gold_answers": _joined([*answers])}
+            rows.append({**row, "facet": found.group_assignment.get(asked, "")})
+    entries: list[BankEntry] = BANK_CSV.read(rows)
+    return entries
+
+
+PRELOAD = Format("bank", _PRELOAD["description"], _read_preload, None, lambda head: head.tells(_PRELOAD["told"]))
 
 
 def _lessons(rows: list[Row]) -> list[Row]:

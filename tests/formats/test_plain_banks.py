@@ -116,7 +116,7 @@ def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
         ("topic,nugget,importance\nq1,,vital\n", ":2: text is empty; remove the row, or give the item a text"),
         ("qid,text\nq1,It is blue.\nq1,\n", ":3: text is empty; remove the row, or give the item a text"),
         ("qid,text,author\nq1,,Ada\n", ":2: text is empty; remove the row, or give the item a text"),
-        ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: metadata.topic_id: lacks metadata.topic_id"),
+        ('{"nugget_dict": {"Why?": {"So.": []}}}', "not say of which query it is; call it FILE_QUERY.preload.json"),
         ('{"a": 1}\n', ": text: is no test bank (expected a text; found '1')"),
         ('[]\n{"query_id": "q1", "text": "Why?"}\n', ": is no test bank (holds no items)"),
     ],
@@ -194,3 +194,21 @@ def test_items_of_one_text_are_not_lost_in_a_bank_that_keeps_them_by_text(
     assert main(["convert", str(bank), "--to", "nugget-bank", "-o", str(out)]) == 2
     assert "of 2 items it keeps 1; of items with one text keep one" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_questions_of_ragtime_s_assessors_are_a_bank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # In the form of ragtime-nuggets_300.preload.json.
+    said = {"nugget_dict": {"Q1": {"123": [], "456": ["d1"]}, "Q4": {}}, "group_assignment": {"Q1": "Japan"}}
+    path = tmp_path / "ragtime-nuggets_300.preload.json"
+    path.write_text(json.dumps(said, indent=4))
+    assert [
+        (one.query_id, one.text, one.kind, one.gold_answers, one.facet_id) for one in rubric_measures.load_bank(path)
+    ] == [
+        ("300", "Q1", "question", ("123", "456"), "Japan"),
+        ("300", "Q4", "question", (), None),
+    ]
+    assert main(["convert", str(path), "--to", "bank:csv", "-o", str(tmp_path / "bank.csv")]) == 0
+    assert list(rubric_measures.load_bank(tmp_path / "bank.csv")) == list(rubric_measures.load_bank(path))
+    path.write_text('{"nugget_dict": {"Q1": ["123"]}}')
+    assert main(["convert", str(path), "--to", "bank", "-o", str(tmp_path / "bank.jsonl")]) == 2
+    assert "preload.json:1: nugget_dict.Q1: expected an object" in capsys.readouterr().err
