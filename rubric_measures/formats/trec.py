@@ -564,7 +564,7 @@ def _is_item_qrels(head: Head) -> bool:
     return len(set(pairs)) < len(pairs) or _columns(head)[1] not in ("0", "Q0")
 
 
-RUN = Format("runs", "TREC run; of records, a file a ranking", lambda path: [read_run(path)], _write_run_files, _is_run)
+RUN = Format("runs", "TREC run; of records, a file a run", lambda path: [read_run(path)], _write_run_files, _is_run)
 # Tried after those of items.
 QRELS = Format("qrels", "a label a passage; qrels writes it of grades", read_passage_qrels, write_qrels, _is_qrels)
 ITEM_QRELS = Format("item qrels", "one grade an item (diversity qrels)", read_qrels, write_qrels, _is_item_qrels)
