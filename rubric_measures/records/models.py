@@ -817,22 +817,16 @@ def iter_graded(path: str | os.PathLike[str], says: bool = True) -> Iterator[Que
         InputError, FormatError: as `load_graded`.
     """
     name = path_name(path)
-    seen: dict[str, bytes | set[str]] = {}
+    seen: dict[str, set[str]] = {}
     again = 0
     for line, data in iter_lines(name):
         try:
             query_id, passages = _parsed(data)
-            doc_ids, known = [one.doc_id for one in passages], seen.get(query_id)
-            if known is None and len(set(doc_ids)) == len(doc_ids):
-                # Texts that stay among those that are let go of make all memory slower.
-                seen[query_id] = msgspec.json.encode(doc_ids)
-            else:
-                seen[query_id] = known = known if isinstance(known, set) else set(msgspec.json.decode(known or b"[]"))
-                for doc_id in doc_ids:
-                    if doc_id in known:
-                        raise FormatError(f"passage {doc_id!r} of query {query_id!r} comes twice; keep one")
-                    known.add(doc_id)
-            del doc_ids
+            known = seen.setdefault(query_id, set())
+            for doc_id in [one.doc_id for one in passages]:
+                if doc_id in known:
+                    raise FormatError(f"passage {doc_id!r} of query {query_id!r} comes twice; keep one")
+                known.add(doc_id)
             again += _check(passages)
         except FormatError as error:
             raise FormatError(error.problem, path=name, line=line, field=error.field) from None
