@@ -184,21 +184,27 @@ def _queries(read: Callable[[], Mapping[str, str]]) -> Any:
     )
 
 
-def _qrels(read: Callable[[], Iterable[Qrel]]) -> Any:
-    made = formats.GenericQrel
-    return _rows(formats.BaseQrels, made, lambda: (made(row.query_id, row.doc_id, row.relevance) for row in read()))
+def _qrels(
+    grades: Callable[[], Grades] | None, judged: Callable[[], Iterable[Qrel]] | None, of_items: bool
+) -> list[Any]:
+    """The qrels, if there are any.
 
+    Args:
+        grades: gives grades: labels of passages; or rows a (passage, item), and rows of grade 0 for the document `*`:
+            items and scale.
+        judged: gives what assessors said: the labels where there are no grades.
+        of_items: whether they are of items.
+    """
+    made = formats.TrecQrel if of_items else formats.GenericQrel
 
-def _graded_qrels(grades: Callable[[], Grades], of_items: bool) -> Any:
-    """Labels of passages; or a row a (passage, item), and rows of grade 0 for the document `*`: items and scale."""
-    if not of_items:
-        return _qrels(lambda: grades().qrels)
-    made = formats.TrecQrel
-    return _rows(
-        formats.BaseQrels,
-        made,
-        lambda: (made(one.query_id, one.doc_id, one.relevance, one.iteration) for one in qrels_of(grades(), "item")),
-    )
+    def rows() -> Iterator[Any]:
+        given: Iterable[Any] = () if judged is None else judged()
+        if grades is not None:
+            given = qrels_of(grades(), "item") if of_items else grades().qrels
+        return (made(*(getattr(row, name) for name in made._fields)) for row in given)
+
+    is_there = grades is not None or (judged is not None and not of_items)
+    return [_rows(formats.BaseQrels, made, rows)] if is_there else []
 
 
 def _files_in(folder: Path) -> dict[str, list[Path]]:
@@ -222,22 +228,19 @@ def _folder(folder: Path, of_items: bool) -> Collection:
     judged = cache(lambda: [row for path in files.get("qrels", ()) for row in read_judgments(path)])
     named: list[str] = [name for name in ("questions", "nuggets") if name in files]
     banks = cache(lambda: {name: load_bank(files[name][0]) for name in named})
-    grades = cache(lambda: _grades_in(files["graded"], banks()))
+    grades = cache(lambda: _grades_in(files["graded"], banks())) if "graded" in files else None
     parts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
     if "queries" in files:
         parts.append(_queries(lambda: read_queries(files["queries"][0])))
-    if "graded" in files:
-        parts.append(_graded_qrels(grades, of_items))
-    elif "qrels" in files and not of_items:
-        parts.append(_qrels(judged))
     return Collection(
         str(folder),
         *parts,
+        *_qrels(grades, judged if "qrels" in files else None, of_items),
         judgments=judged,
         runs=lambda: runs_of_files(files.get("runs", [])),
         answers=lambda: [answer for path in files.get("answers", ()) for answer in read_answers(path)],
         banks=banks,
-        grades=grades if "graded" in files else lambda: None,
+        grades=grades or (lambda: None),
     )
 
 
@@ -280,14 +283,16 @@ def _records(path: Path, of_items: bool) -> Collection:
 
     with paused_collector():
         runs = by_query(path, read)
-    grades = cache(lambda: load_records(path))
-    parts = [_Docs(partial(_texts_in, path)), _queries(lambda: titles)]
-    if any(graded):
-        parts.append(_graded_qrels(grades, of_items))
-    elif judged and not of_items:
-        parts.append(_qrels(lambda: judged))
-    given: dict[str, Any] = {"grades": grades} if any(graded) else {}
-    return Collection(str(path), *parts, judgments=lambda: judged, runs=lambda: runs, **given)
+    grades = cache(lambda: load_records(path)) if any(graded) else None
+    return Collection(
+        str(path),
+        _Docs(partial(_texts_in, path)),
+        _queries(lambda: titles),
+        *_qrels(grades, (lambda: judged) if judged else None, of_items),
+        judgments=lambda: judged,
+        runs=lambda: runs,
+        grades=grades or (lambda: None),
+    )
 
 
 def _texts_in(path: Path, wanted: frozenset[str] | None) -> dict[str, str]:
