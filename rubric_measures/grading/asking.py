@@ -107,15 +107,11 @@ class Asking:
                 settings=("temperature",),
             )
 
-    def shown(self, prompt: Prompt) -> int:
-        """How many items of a passage one call with a prompt shows at most."""
-        if self.items_per_call is None:
-            return _OF_LIST if prompt.parser == "label_list" else 1
-        return sys.maxsize if self.items_per_call == "all" else self.items_per_call
-
-    def are_together(self, prompt: Prompt) -> bool:
-        """Whether a prompt in whose words one item is asked about asks about several."""
-        return prompt.parser != "label_list" and self.shown(prompt) != 1
+    def per_call(self, prompt: Prompt) -> int | None:
+        """How many items one call with a prompt lists at most; None where it is about one, or a passage."""
+        is_list = prompt.parser == "label_list"
+        most = self.items_per_call or (_OF_LIST if is_list else 1)
+        return sys.maxsize if most == "all" else None if most == 1 and not is_list else most
 
     def only(self, *names: str) -> Self:
         """The same, where only these settings have an effect.
@@ -142,7 +138,7 @@ class Asking:
             "documents": content_hash(self.document_texts)[:16] if self.document_texts else None,
             "shuffle_seed": None,  # as signatures always had it: they are those of the grades that there are
             "explain": self.explain,
-            "items_per_call": self.items_per_call if self.are_together(prompt) else None,
+            "items_per_call": None if is_list or self.items_per_call == 1 else self.items_per_call,
         }
         return {name: value for name, value in found.items() if value or name not in _LEFT_OUT}
 
@@ -234,17 +230,17 @@ def refuse_other_forms(prompt: Prompt, settings: Asking, asked: str, fits: bool)
         raise InputError(text, settings=(asked, "compat", "unparsed"))
 
 
-def refuse_several(prompt: Prompt, settings: Asking) -> None:
-    """Refuses several items a call where a prompt does not ask for one grade of one item in its own words."""
+def prompt_of_several(prompt: Prompt, settings: Asking) -> Prompt:
+    """The prompt with a last line that asks for a grade of each item, perhaps with a reason before it.
+
+    Raises:
+        InputError: it does not ask for one grade of one item in its own words.
+    """
     is_read = prompt.task == "grade" and prompt.parser in ("rating", "yes_no", "label", "phrase")
     fits = is_read and prompt.target in _NAMES and "item" not in prompt.fields
     refuse_other_forms(prompt, settings, "items_per_call", fits)
-
-
-def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
-    """The prompt with a last line that asks for a grade of each item, perhaps with a reason before it."""
     what, one, more = "the grade", '"…"', '"…"'
-    if explain:
+    if settings.explain:
         what, one, more = "a reason and then the grade", _REASONED, "{…}"
     return _ending(
         prompt,
@@ -357,34 +353,15 @@ class Trial:
         return not self._is_over and under_way >= _TRIED
 
 
-class Room:
-    """What of a model's context is left beside what is shown.
-
-    Attributes:
-        limit: how many tokens the context has; None where there is no limit, or nobody knows it.
-        count: the tokens of a text, by the model's own tokenizer.
-    """
-
-    def __init__(self, backend: Backend) -> None:
-        self.limit = backend.context_tokens
-        self.count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
-        # An encoder-decoder writes its reply elsewhere.
-        self._shared = bool(getattr(backend, "reply_shares_context", True))
-
-    def taken(self, messages: Sequence[Message], reply_tokens: int) -> int:
-        """The tokens of messages and their reply."""
-        shown = sum(self.count(message.content) + _PER_MESSAGE for message in messages)
-        return shown + (reply_tokens if self._shared else 0)
-
-    def why_too_long(self, messages: Sequence[Message], reply_tokens: int) -> str:
-        """Why messages and their reply do not fit; empty when they do, or when nobody knows."""
-        if self.limit is None or (taken := self.taken(messages, reply_tokens)) <= self.limit:
-            return ""
-        return f"it needs {taken} of the model's {self.limit} tokens"
-
-
 class Asker:
     """One prompt put to one model with one set of options; holds no state but the memory of replies read before.
+
+    Attributes:
+        options: the generation options.
+        limit: how many tokens the model's context has; None where there is no limit, or nobody knows it.
+        count: the tokens of a text, by the model's own tokenizer.
+        draws: how often one question is put to the model at most, as long as its replies cannot be read.
+        told: is told what each reply said, where somebody looks whether any can be read.
 
     Raises:
         InputError: a generation option is a setting of the backend.
@@ -409,27 +386,29 @@ class Asker:
                 held = backend.options["structured"]
                 self.options = {**self.options, "explain": True, "structured": "json_schema" if held == "off" else held}
         self._embedded = embedded
-        self.room = Room(backend)
+        self._options_of: dict[tuple[int | None, int], SharedOptions] = {}
+        self.limit = backend.context_tokens
+        self.count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
+        # An encoder-decoder writes its reply elsewhere.
+        self._is_shared = bool(getattr(backend, "reply_shares_context", True))
         self._labels = tuple(prompt.replies)
         # Another draw of a reply that is always the same would only cost.
         fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
         self._retries = 0 if fixed else settings.retries
-        # How often one question is put to the model at most, as long as its replies cannot be read.
         self.draws = 1 + self._retries
-        # Is told what each reply said, where somebody looks whether any can be read.
         self.told: Callable[[ReadReply], None] | None = None
-
         self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
-        self._parted = functools.lru_cache(maxsize=256)(without_thoughts)
 
-        self._request_options = functools.lru_cache(maxsize=256)(self._make_options)
+    def taken(self, messages: Sequence[Message], reply_tokens: int) -> int:
+        """The tokens of messages and their reply."""
+        shown = sum(self.count(message.content) + _PER_MESSAGE for message in messages)
+        return shown + (reply_tokens if self._is_shared else 0)
 
-    def _make_options(self, count: int | None, longest: int = 0) -> SharedOptions:
-        """The options of a request."""
-        options = SharedOptions(self.options)
-        if not self._embedded:
-            options.setdefault("max_tokens", longest or self.max_tokens(count))
-        return options
+    def why_too_long(self, messages: Sequence[Message], reply_tokens: int) -> str:
+        """Why messages and their reply do not fit; empty when they do, or when nobody knows."""
+        if self.limit is None or (taken := self.taken(messages, reply_tokens)) <= self.limit:
+            return ""
+        return f"it needs {taken} of the model's {self.limit} tokens"
 
     def max_tokens(self, count: int | None = None) -> int:
         """The longest reply that is asked for."""
@@ -454,7 +433,11 @@ class Asker:
 
     def request(self, ask: Ask, group: str, attempt: int = 0, longest: int = 0) -> Request:
         """The request of one question; another attempt, or another longest reply, is another request."""
-        options = self._request_options(ask.labels, longest)
+        options = self._options_of.get((ask.labels, longest))
+        if options is None:
+            options = self._options_of[ask.labels, longest] = SharedOptions(self.options)
+            if not self._embedded:
+                options.setdefault("max_tokens", longest or self.max_tokens(ask.labels))
         replicate = ask.replicate + ATTEMPT_STEP * attempt
         labels = self._labels if ask.labels is None else ()
         return Request(self.model, ask.messages, options, labels, replicate, group)
@@ -506,7 +489,7 @@ class Asker:
         self, asks: Sequence[Ask], group: str = "", what: str = ""
     ) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
         """The same, where what does not fit the model is not asked, as it would cut it; `what` begins its note."""
-        problems = [self.room.why_too_long(ask.messages, self.max_tokens(ask.labels)) for ask in asks]
+        problems = [self.why_too_long(ask.messages, self.max_tokens(ask.labels)) for ask in asks]
         fitting = [ask for ask, problem in zip(asks, problems, strict=True) if not problem]
         answers = iter((yield from self.ask(fitting, group)))
         return [ReadReply(None, "failed", "", what + problem) if problem else next(answers) for problem in problems]
@@ -516,18 +499,16 @@ class Asker:
         if self._embedded or not self.settings.retries or "max_tokens" in self.options:
             return 0
         more = _LONGER * self.max_tokens(ask.labels)
-        return 0 if self.room.why_too_long(ask.messages, more) else more
+        return 0 if self.why_too_long(ask.messages, more) else more
 
     def _read_reply(self, reply: Reply, count: int | None) -> ReadReply:
         text = reply.text
         if reply.status in ("failed", "refused") or text is None:
             status: GradeStatus = "failed" if reply.status == "ok" else reply.status
             return ReadReply(None, status, text or "", reply.error or "the model gave no reply")
-        thoughts, text = self._parted(text)
         answer = self._answer(text, count)
-        given = str(reply.raw.get("thinking") or "") if reply.raw else ""
-        if thoughts := "\n".join(filter(None, (given, thoughts))) if given else thoughts:
-            answer = answer._replace(thinking=thoughts)
+        if given := str(reply.raw.get("thinking") or "") if reply.raw else "":
+            answer = answer._replace(thinking="\n".join(filter(None, (given, answer.thinking))))
         if reply.raw and self._labels and count is None and answer.value is not None:
             found = distribution_of_reply(reply.raw, self._labels, lambda label: self._answer(label, count).value)
             # A reply that says a grade which the labels hold impossible is none of them.
@@ -539,8 +520,9 @@ class Asker:
         return answer
 
     def _make_answer(self, text: str, count: int | None) -> ReadReply:
-        """What a complete reply says."""
+        """What a complete reply says, and what the model thought before it."""
         settings, prompt, reason = self.settings, self.prompt, ""
+        thoughts, text = without_thoughts(text)
         parsed: Parsed[Any] = Parsed(None, "the reply has several grades")
         is_list = count is not None and prompt.parser != "label_list"
         entries = [_graded(one) for one in objects_of(clean_reply(text))] if settings.explain and not is_list else []
@@ -552,7 +534,7 @@ class Asker:
         else:
             parsed = prompt.parse(text, unparsed=settings.unparsed, compat=settings.compat, count=count)
         status: GradeStatus = "unparsed" if parsed.value is None else "graded"
-        return ReadReply(parsed.value, status, text, parsed.reason, reason=reason)
+        return ReadReply(parsed.value, status, text, parsed.reason, thinking=thoughts, reason=reason)
 
 
 class Unit(NamedTuple):
@@ -708,7 +690,8 @@ class Showing:
         prompt: the prompt.
         shows_query: whether the text of the query is shown.
         shows_documents: whether documents are shown beside an answer.
-        per_call: how many items a call shows at most, each with its place; None where it is about one, or a passage.
+        per_call: how many items a call lists at most; see `Asking.per_call`.
+        together: what asks about several items in words that are for one; None where nothing does.
     """
 
     def __init__(self, prompt: Prompt, settings: Asking) -> None:
@@ -717,43 +700,38 @@ class Showing:
         self.shows_documents = "documents" in prompt.fields
         line = f"Reply with one JSON object and nothing else: {_REASONED}. The reason comes first; the grade is one of "
         self._asked = _ending(prompt, f"{line}{prompt.reply_words}.") if settings.explain else prompt
-        # What is asked about several items; one that is left alone is asked about in the prompt's own words.
-        self._asked_together = (
-            prompt_of_several(prompt, bool(settings.explain)) if settings.are_together(prompt) else None
-        )
-        is_one = prompt.parser != "label_list" and self._asked_together is None
-        self.per_call = None if is_one else settings.shown(prompt)
+        self.per_call = settings.per_call(prompt)
+        # An item that is left alone is asked about in the prompt's own words.
+        is_several = self.per_call is not None and prompt.parser != "label_list"
+        self.together = prompt_of_several(prompt, settings) if is_several else None
         self._settings = settings
         self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
         # A passage is shown with each of its items, and its chunks with each replicate.
-        self.frame = functools.lru_cache(maxsize=8)(self._make_frame)
+        self._frame = functools.lru_cache(maxsize=8)(self._make_frame)
 
     def messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
         """The messages about a passage's text, or a piece of it, with some items."""
-        together = self._asked_together is not None and len(items) > 1
-        return self.frame(unit.query_id, unit.query_text, text, together).messages(self.item_values(items))
+        is_several = self.together is not None and len(items) > 1
+        if self.prompt.parser == "label_list":
+            listed = list_text((item.text for item in items), self.prompt.lists)
+            values = {"nuggets": listed, "nuggets_length": str(len(items))}
+        else:
+            asked = numbered(items) if is_several else items[0].text
+            values = {"question": asked, "nugget": asked, "statement": asked}
+            if "item" in self._open_fields:
+                values["item"] = "\n".join(" ".join(line.split()) for line in (asked, *items[0].gold_answers))
+        return self._frame(unit.query_id, unit.query_text, text, is_several).messages(values)
 
     def shown(self, text: str) -> str:
         """A passage's text as the messages show it: longer, where lines would forge the prompt's own delimiters."""
         return max((self.prompt.shown(name, text) for name in _PASSAGE_FIELDS), key=len)
 
-    def item_values(self, items: Sequence[RubricItem]) -> Mapping[str, str]:
-        """The values of the fields that show the items."""
-        if self.prompt.parser == "label_list":
-            shown = list_text((item.text for item in items), self.prompt.lists)
-            return {"nuggets": shown, "nuggets_length": str(len(items))}
-        text = numbered(items) if self._asked_together is not None and len(items) > 1 else items[0].text
-        values = {"question": text, "nugget": text, "statement": text}
-        if "item" in self._open_fields:
-            values["item"] = "\n".join(" ".join(line.split()) for line in (text, *items[0].gold_answers))
-        return values
-
-    def _make_frame(self, query_id: str, query_text: str, text: str, together: bool = False) -> Frame:
+    def _make_frame(self, query_id: str, query_text: str, text: str, is_several: bool) -> Frame:
         """The prompt about a passage, its items left open."""
         values: dict[str, object] = dict.fromkeys(_PASSAGE_FIELDS, text)
         values |= {"query": query_text, "query_title": query_text}
         values["documents"] = (self._settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
-        asked = self._asked_together if together and self._asked_together else self._asked
+        asked = (self.together if is_several else None) or self._asked
         return asked.frame({name: one for name, one in values.items() if name in asked.fields}, self._open_fields)
 
 
@@ -772,7 +750,7 @@ class Fit(NamedTuple):
 
 
 def fit_passage(
-    text: str, frame: Sequence[Message], reply_tokens: int, room: Room, shown: Callable[[str], str] = str
+    text: str, frame: Sequence[Message], reply_tokens: int, room: Asker, shown: Callable[[str], str] = str
 ) -> Fit:
     """What of a passage is shown at once.
 
@@ -780,7 +758,7 @@ def fit_passage(
         text: the passage.
         frame: the messages with an empty passage.
         reply_tokens: how long the reply may be.
-        room: the context of the model.
+        room: knows the context of the model.
         shown: a piece as the messages show it, which may be longer.
     """
     if room.limit is None:

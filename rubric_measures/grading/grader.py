@@ -600,8 +600,8 @@ def make_manifest(
             "citation": prompt.citation,
             "definition": prompt.as_json(),
             "hash": prompt.hash,
-            "signature": maker.signature.short,
-            "settings": dict(maker.signature.settings),
+            "signature": maker.provenance["signature"],
+            "settings": {**maker.settings, "bank": maker.bank},
             "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
         }
     chosen: dict[str, Any] = {} if grader.change is None else {"only_changed": {"taken_out": report.taken_out}}

@@ -266,10 +266,10 @@ def _played(asker: Asker, game: Game, values: Mapping[str, str], references: Seq
             text = "\n".join(one.text for one in some) if bare else documents_text(some, prompt.context_line)
             documents = {"documents": text}
         messages = prompt.render(**values, **documents)
-        if not asker.room.why_too_long(messages, asker.max_tokens()):
+        if not asker.why_too_long(messages, asker.max_tokens()):
             break
     else:
-        note = f"query and answers do not fit into the model's {asker.room.limit} tokens"
+        note = f"query and answers do not fit into the model's {asker.limit} tokens"
         return Preference(*game, None, "failed", grader=asker.model, note=note)
     (answer,) = yield from asker.ask([Ask(messages)], game.query_id)
     note = answer.note

@@ -35,7 +35,7 @@ from rubric_measures.records.models import (
     regraded_of,
     stale_in,
 )
-from rubric_measures.types.entities import RubricItem, Signature, TestBank, item_content
+from rubric_measures.types.entities import RubricItem, TestBank, content_hash, item_content
 
 
 @dataclass(frozen=True)
@@ -98,55 +98,30 @@ class GradeSetMaker:
     change: BankChange | None = None
 
     @cached_property
-    def signature(self) -> Signature:
-        """Everything that may change a grade of this style."""
-        return Signature(
-            {
-                **self.style.settings.as_json(self.style.prompt),
-                "bank": self.bank,
-                "model": self.model,
-                "options": dict(self.style.asker.options),
-                "prompt": self.style.prompt.prompt_class,
-                "prompt_hash": self.style.prompt.hash,
-            }
-        )
-
-    @cached_property
-    def _without_bank(self) -> Signature:
-        """The signature without the bank: the same grader, whatever it grades against."""
-        return Signature({name: value for name, value in self.signature.settings.items() if name != "bank"})
+    def settings(self) -> dict[str, object]:
+        """Everything that may change a grade of this style but the bank: the grader, whatever it grades against."""
+        return {
+            **self.style.settings.as_json(self.style.prompt),
+            "model": self.model,
+            "options": dict(self.style.asker.options),
+            "prompt": self.style.prompt.prompt_class,
+            "prompt_hash": self.style.prompt.hash,
+        }
 
     @cached_property
     def provenance(self) -> dict[str, object]:
-        """What every grade set says about its making; the manifest beside the records spells the signature out."""
+        """What every grade set says about its making; the manifest beside the records spells the settings out."""
         found: dict[str, object] = {
             "made_by": f"rubric_measures {__version__}",
             "model": self.model,
             "prompt": self.style.prompt.hash[:16],
-            "signature": self.signature.short,
-            "grader": self._without_bank.short,
+            "signature": content_hash({**self.settings, "bank": self.bank})[:12],
+            "grader": content_hash(self.settings)[:12],
         }
-        if self.style.together:
+        if self.style.showing.together is not None:
             found["items_per_call"] = self.style.settings.items_per_call
         if self.bank:
             found["bank"] = self.bank[:16]
-        return found
-
-    def definition(self, query_id: str, query_text: str) -> dict[str, object]:
-        """What makes the messages of every call about a query reproducible, beside passages and bank.
-
-        Settings (their hash is the provenance's `grader`), the texts of the prompts, and what of the query is shown.
-        """
-        showing = self.style.showing
-        prompts = [showing.prompt, *([load_prompt(showing.prompt.verify)] if showing.prompt.verify else ())]
-        found: dict[str, object] = {
-            "settings": dict(self._without_bank.settings),
-            "prompts": {prompt.prompt_class: prompt.as_json() for prompt in prompts},
-        }
-        if showing.shows_query:
-            found["query"] = query_text
-        if showing.shows_documents:
-            found["documents"] = (self.style.settings.document_texts or {}).get(query_id, "")
         return found
 
     @cached_property
@@ -352,10 +327,11 @@ def joined(old: ItemGradeSet, kept: Set[str], new: ItemGradeSet, items: Sequence
 
 
 def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text: str) -> QueryPassages:
-    """The query with each maker's definition, in the provenance of the first grade set that the maker has there.
+    """The query with what makes the messages of each maker's calls about it reproducible, beside passages and bank.
 
-    Once a query is enough to make its line complete in itself, and costs nothing to read; a definition that is there
-    stays.
+    It is settings (their hash is the provenance's `grader`), the texts of the prompts, and what of the query is shown;
+    in the provenance of the first grade set that the maker has there. Once a query is enough to make its line complete
+    in itself, and costs nothing to read; a definition that is there stays.
     """
     passages = list(group.passages)
     for maker in makers:
@@ -370,8 +346,17 @@ def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text:
         if first is None or any("definition" in said for *_, said in (first, *made)):
             continue
         number, which, said = first
+        showing = maker.style.showing
+        prompts = [showing.prompt, *([load_prompt(showing.prompt.verify)] if showing.prompt.verify else ())]
+        definition: dict[str, object] = {
+            "settings": maker.settings,
+            "prompts": {prompt.prompt_class: prompt.as_json() for prompt in prompts},
+        }
+        if showing.shows_query:
+            definition["query"] = query_text
+        if showing.shows_documents:
+            definition["documents"] = (maker.style.settings.document_texts or {}).get(group.query_id, "")
         entries = list(getattr(passages[number], name))
-        definition = maker.definition(group.query_id, query_text)
         entries[which] = entries[which].replacing(provenance={**said, "definition": definition})
         passages[number] = passages[number].replacing(**{name: entries})
     return group._replace(passages=passages)

@@ -32,7 +32,6 @@ from rubric_measures.grading.asking import (
     best_answer,
     combine_replicates,
     fit_passage,
-    refuse_several,
 )
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.models.base import Backend, Reply, Request
@@ -214,7 +213,6 @@ class Style:
         graded: its outcomes are grades (informational extraction makes none).
         item_kinds: the kinds of items that it can show.
         of_pairs: it judges sentences of answers, each by the documents that it cites.
-        together: one call asks about several items, in words that are for one.
     """
 
     def __init__(self, backend: Backend, prompt: Prompt, settings: Asking) -> None:
@@ -228,8 +226,6 @@ class Style:
         kinds = {"any": ("question", "nugget"), "answer": ("question",), "support": ("nugget",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
         self.showing = Showing(prompt, settings)
-        self._room = self.asker.room
-        self.together = settings.are_together(prompt)
         # Every item is asked about by itself and once with the whole passage, and the reply is its grade.
         self._simple = (
             self.graded
@@ -237,8 +233,8 @@ class Style:
             and prompt.task != "verify"
             and prompt.parser not in _OF_SEVERAL
             and settings.replicates == 1
-            and not self.together
-            and self._room.limit is None
+            and self.showing.together is None
+            and self.asker.limit is None
         )
         self._verifier = Verifier(backend, prompt, settings) if prompt.task == "verify" else None
 
@@ -248,7 +244,7 @@ class Style:
         A call about one item shows and writes less than the one about several.
         """
         most = 0
-        if self.together:
+        if self.showing.together is not None:
             of_queries = Counter(item.query_id for item in items)
             most = min(self.showing.per_call or 1, max(of_queries.values(), default=0))
         return self.asker.at_most(shown * (1 + most), written * (1 + most))
@@ -284,8 +280,7 @@ class Style:
         group = f"{unit.query_id}\t{unit.doc_id}"
         if self._simple:
             # A night of grading consists of this, and so does its repetition from the cache.
-            frame = self.showing.frame(unit.query_id, unit.query_text, unit.text)
-            asks = [Ask(frame.messages(self.showing.item_values((item,)))) for item in unit.items]
+            asks = [Ask(self.showing.messages(unit, unit.text, (item,))) for item in unit.items]
             single = zip(unit.items, (yield from self.asker.ask(asks, group)), strict=True)
             return [combine_replicates(item.item_id, (answer,), {}) for item, answer in single]
         parts = [(part, self._fitted(part)) for part in self._shown_together(unit)]
@@ -377,17 +372,17 @@ class Style:
         return outcome
 
     def _fitted(self, unit: Unit) -> Fit:
-        if self._room.limit is None:
+        if self.asker.limit is None:
             return Fit((unit.text,))
         frame, longest = self.showing.messages(unit, "", unit.items), self.asker.max_tokens(self._count(unit))
-        return fit_passage(unit.text, frame, longest, self._room, self.showing.shown)
+        return fit_passage(unit.text, frame, longest, self.asker, self.showing.shown)
 
     def _count(self, unit: Unit) -> int | None:
         return len(unit.items) if self._is_list(unit) else None
 
     def _is_list(self, unit: Unit) -> bool:
         """Whether one call shows the items of a unit as a list, and has a grade of each in its reply."""
-        return self.prompt.parser == "label_list" or (self.together and len(unit.items) > 1)
+        return self.prompt.parser == "label_list" or (self.showing.together is not None and len(unit.items) > 1)
 
     def _joined(self, answers: Sequence[ReadReply]) -> ReadReply:
         if self.graded:
@@ -424,6 +419,4 @@ def make_style(backend: Backend, name: str, settings: Asking) -> Style:
         raise InputError(
             f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none", settings=("compat",)
         )
-    if settings.are_together(prompt):
-        refuse_several(prompt, settings)
     return Style(backend, prompt, settings)

@@ -116,21 +116,19 @@ class LexicalBackend:
     def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
         """Grades each request; one that is of another prompt than its own fails."""
         for request in requests:
-            yield request, _reply(request)
-
-
-def _reply(request: Request) -> Reply:
-    try:
-        fields = parse_json(request.messages[-1].content, lenient=True)
-        if "answer_a" in fields:
-            texts = (str(fields[name]) for name in ("query", "documents", "answer_a", "answer_b"))
-            return Reply(lexical_verdict(*texts))
-        if "statement" in fields:
-            return Reply(lexical_support(str(fields["statement"]), str(fields["citation"])))
-        item, passage = fields["item"], fields["passage"]
-    except (ValueError, KeyError, TypeError, IndexError):
-        return Reply(None, "failed", f"the lexical grader reads only {', '.join(_PROMPTS)}")
-    return Reply(str(lexical_grade(item, passage)))
+            try:
+                fields = parse_json(request.messages[-1].content, lenient=True)
+                if "answer_a" in fields:
+                    texts = (str(fields[name]) for name in ("query", "documents", "answer_a", "answer_b"))
+                    said = lexical_verdict(*texts)
+                elif "statement" in fields:
+                    said = lexical_support(str(fields["statement"]), str(fields["citation"]))
+                else:
+                    said = str(lexical_grade(str(fields["item"]), str(fields["passage"])))
+            except (ValueError, KeyError, TypeError, IndexError):
+                yield request, Reply(None, "failed", f"the lexical grader reads only {', '.join(_PROMPTS)}")
+            else:
+                yield request, Reply(said)
 
 
 class ScriptedRule(msgspec.Struct, forbid_unknown_fields=True, dict=True):

@@ -289,10 +289,6 @@ class Slot(NamedTuple):
     at_start: bool = False
 
 
-# One message: its role, and its text cut at the fields.
-Template = tuple[str, tuple[str | Slot, ...]]
-
-
 def cut(template: str, trusted: Iterable[str]) -> tuple[str | Slot, ...]:
     """A template's text, cut at its fields."""
     trusted = frozenset(trusted)
@@ -307,32 +303,34 @@ def cut(template: str, trusted: Iterable[str]) -> tuple[str | Slot, ...]:
     return (*pieces, template[end:])
 
 
-class Frame:
+class Frame(NamedTuple):
     """The messages of a prompt with some fields filled in; the others are filled in as often as one likes.
 
     A passage is shown with each of its items, so what they have in common is worked out once.
 
-    Args:
-        templates: the messages.
+    Attributes:
         delimiters: the prompt's delimiters, which no value may forge.
-        values: the values of some fields.
+        parts: of each message its role and its text, cut at the fields to come.
     """
 
-    def __init__(self, templates: Sequence[Template], delimiters: Delimiters, values: Mapping[str, str]) -> None:
-        self._delimiters = delimiters
-        # Of each message its role and its texts, some of which are fields to come.
-        self._parts = [(role, self._filled(pieces, values)) for role, pieces in templates]
+    delimiters: Delimiters
+    parts: Sequence[tuple[str, Sequence[str | Slot]]]
 
-    def _filled(self, pieces: Iterable[str | Slot], values: Mapping[str, str]) -> list[str | Slot]:
-        return [
-            as_shown(values[one.name], one, self._delimiters) if isinstance(one, Slot) and one.name in values else one
-            for one in pieces
-        ]
+    def filled(self, values: Mapping[str, str]) -> Frame:
+        """The same with the values of further fields."""
+        parts: list[tuple[str, list[str | Slot]]] = []
+        for role, pieces in self.parts:
+            parts.append((role, shown := []))
+            for one in pieces:
+                if isinstance(one, Slot) and one.name in values:
+                    one = as_shown(values[one.name], one, self.delimiters)
+                shown.append(one)
+        return Frame(self.delimiters, parts)
 
     def messages(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """The messages with the other fields filled in, too."""
         # A field that is left is an error: its name would be shown to the model.
-        filled = ((role, cast("list[str]", self._filled(parts, values))) for role, parts in self._parts)
+        filled = cast("list[tuple[str, list[str]]]", self.filled(values).parts)
         return tuple(Message(role, "".join(texts)) for role, texts in filled)
 
 
@@ -467,23 +465,23 @@ class Prompt:
             has, names = (", ".join(some) or "none" for some in (self.fields, sorted(given)))
             raise InputError(f"prompt {self.prompt_class}: its fields are {has}; given were {names}")
         filled = {name: str(value) for name, value in {**self.defaults, **values}.items() if name not in later}
-        return Frame(self._templates, delimiters_of(self.text or self.system), filled)
+        return self._frame.filled(filled)
 
     def shown(self, name: str, value: str) -> str:
         """A field's value as the messages show it, see `render`; the longer form where they show it twice."""
-        slots = [piece for _, pieces in self._templates for piece in pieces if isinstance(piece, Slot)]
-        delimiters = delimiters_of(self.text or self.system)
-        ways = {piece: as_shown(value, piece, delimiters) for piece in slots if piece.name == name}
+        slots = [piece for _, pieces in self._frame.parts for piece in pieces if isinstance(piece, Slot)]
+        ways = {piece: as_shown(value, piece, self._frame.delimiters) for piece in slots if piece.name == name}
         return max(ways.values(), key=len, default=value)
 
     @cached_property
-    def _templates(self) -> tuple[Template, ...]:
+    def _frame(self) -> Frame:
         if self.format == "json":
             # Canonical JSON, cut at the values, all of which are texts.
             pieces = [one for name in sorted(self.fields) for one in (f",{_quoted(name)}:", Slot(name, "json"))]
-            return (("user", ("{", str(pieces[0])[1:], *pieces[1:], "}")),)
+            return Frame(Delimiters(), [("user", ("{", str(pieces[0])[1:], *pieces[1:], "}"))])
         texts = (("system", self.system), ("user", self.text))
-        return tuple((role, cut(text, self.defaults)) for role, text in texts if text)
+        parts = [(role, cut(text, self.defaults)) for role, text in texts if text]
+        return Frame(delimiters_of(self.text or self.system), parts)
 
     def parse(self, reply: str, *, unparsed: str = "", compat: str = "", count: int | None = None) -> Parsed[Any]:
         """Reads a reply with the prompt's parser and scale.

@@ -207,15 +207,3 @@ class Message(NamedTuple):
 
     role: str
     content: str
-
-    def as_json(self) -> str:
-        """The canonical JSON of the pair (role, content)."""
-        # Whoever imports the package has not asked a model yet.
-        import msgspec
-
-        try:
-            return msgspec.json.encode(self).decode()
-        except UnicodeEncodeError:  # half a character
-            from json.encoder import encode_basestring as quoted
-
-            return f"[{quoted(self.role)},{quoted(self.content)}]"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import GradingError, InputError, UnknownNameError
 from rubric_measures.grading.asking import (
+    Asker,
     Asking,
     ReadReply,
-    Room,
     Trial,
     Unit,
     combine_replicates,
@@ -452,6 +452,10 @@ class Words:
 FRAME = (Message("user", "is it said ?"),)  # 4 tokens, and 8 for the message
 
 
+def asker(context_tokens: int) -> Asker:
+    return Asker(Words(context_tokens), load_prompt("Thomas"), Asking())
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8), min_size=1, max_size=60),
@@ -486,15 +490,15 @@ def test_lines_that_are_quoted_are_counted_as_they_are_shown() -> None:
 
     # Six words a line, seven with the quote; the first line stands behind the prompt's own `Context:`.
     assert (len(text.split()), len(quoted(text).split())) == (180, 209)
-    fit = fit_passage(text, FRAME, 10, Room(Words(100)), quoted)
+    fit = fit_passage(text, FRAME, 10, asker(100), quoted)
     # 100 - 4 - 8 - 10 = 78
     assert max(len(quoted(piece).split()) for piece in fit.pieces) in range(70, 79)
-    assert fit_passage(text, FRAME, 10, Room(Words(231)), quoted).pieces == (text,)
-    assert len(fit_passage(text, FRAME, 10, Room(Words(230)), quoted).pieces) == 2
+    assert fit_passage(text, FRAME, 10, asker(231), quoted).pieces == (text,)
+    assert len(fit_passage(text, FRAME, 10, asker(230), quoted).pieces) == 2
 
 
 def test_a_question_that_leaves_no_room_fails_and_is_not_cut() -> None:
-    fit = fit_passage("w " * 30, FRAME, 10, Room(Words(30)))
+    fit = fit_passage("w " * 30, FRAME, 10, asker(30))
     assert fit.pieces == ()
     assert "22 of the model's 30 tokens" in fit.note
 
