@@ -16,10 +16,10 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import ir_datasets
 from ir_datasets import formats
@@ -33,7 +33,7 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.queries import read_documents, read_queries
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records
-from rubric_measures.measures.grade_sets import read_judgments
+from rubric_measures.measures.grade_sets import grade_sets, read_judgments
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import qrels_of
@@ -111,100 +111,86 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
         return len(self._of())
 
 
-def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]]) -> Any:
-    """What ir_datasets asks of queries or judgments, which are read on first use and kept."""
-    kept = cache(lambda: list(read()))
+def _rows(base: Any, row_type: Any, read: Callable[[], Iterable[Any]]) -> Any:
+    """What ir_datasets asks of queries or judgments, which are tuples, read on first use and kept."""
+    kept = cache(lambda: [row_type._make(row[: len(row_type._fields)]) for row in read()])
     answers: Mapping[str, Callable[[], Any]] = {
-        "iter": lambda: iter(kept()),
-        "count": lambda: len(kept()),
-        "cls": lambda: row_type,
-        "defs": dict,
-    }
+        "iter": lambda: iter(kept()), "count": lambda: len(kept()), "cls": lambda: row_type, "defs": dict,
+    }  # fmt: skip
     made = base()
-    for name, answer in answers.items():
-        setattr(made, base.PREFIX + name, answer)
+    vars(made).update({base.PREFIX + name: answer for name, answer in answers.items()})
     return made
 
 
 class Collection(ir_datasets.Dataset):  # type: ignore[misc]
-    """An ir_datasets Dataset with rubric items and grades; everything is read when it is asked for.
+    """An ir_datasets Dataset with rubric items and grades; everything is read when it is asked for, once.
 
     As a Dataset it has docs_iter, docs_store, queries_iter and qrels_iter, as far as its source goes.
     qrels_iter gives one label a passage: the maximum grade (Rubric-Qrels) where passages are graded, else what
-    assessors said; or one row an item, `iteration` being the item id.
+    assessors said; or one row an item, `iteration` being the item id, and rows of grade 0 for the document `*`: items
+    and scale.
 
     Args:
         source: the folder, file or id.
-        constituents: its documents, queries and qrels.
-        judgments: gives what assessors said: a row a (query, document), or more in diversity qrels; None where the
-            qrels are that.
+        dataset: another one whose documents, queries and qrels these are.
+        of_items: whether qrels are of items.
+        docs: gives the documents of some ids, or all of them (None).
+        queries: gives query id -> text.
+        judged: gives what assessors said: a row a (query, document), or more in diversity qrels.
         runs: gives the retrieval runs; the attribute is run_id -> run, sorted by id.
         answers: gives the generated answers.
         banks: gives name (`questions`, `nuggets`) -> test bank.
-        grades: gives the grades of the one grade set that is left, over its bank; None without records.
+        grades: gives the grades of the one grade set that is left, over one of the banks.
     """
 
     def __init__(
         self,
         source: str,
-        *constituents: object,
-        judgments: Callable[[], Sequence[Qrel]] | None = None,
+        dataset: object = None,
+        *,
+        of_items: bool = False,
+        docs: Callable[[frozenset[str] | None], Mapping[str, Any]] | None = None,
+        queries: Callable[[], Mapping[str, str]] | None = None,
+        judged: Callable[[], Sequence[Qrel]] | None = None,
         runs: Callable[[], Iterable[Run]] = list,
         answers: Callable[[], Sequence[Answer]] = list,
         banks: Callable[[], Mapping[str, TestBank]] = dict,
-        grades: Callable[[], Grades | None] = lambda: None,
+        grades: Callable[[Mapping[str, TestBank]], Grades] | None = None,
     ) -> None:
-        super().__init__(*constituents)
-        self.source, self._judgments, self._runs, self._answers = source, judgments, runs, answers
+        self.source, self._judged, self._runs, self._answers = source, judged, runs, answers
         self._banks, self._grades = banks, grades
+        has_rows = grades is not None or (judged is not None and not of_items)
+        row_type = formats.TrecQrel if of_items else formats.GenericQrel
+        super().__init__(
+            dataset,
+            None if docs is None else _Docs(docs),
+            None if queries is None else _rows(formats.BaseQueries, formats.GenericQuery, lambda: queries().items()),
+            _rows(formats.BaseQrels, row_type, partial(self._labels, of_items)) if has_rows else None,
+        )
 
-    # Each is read once.
     answers = cached_property(lambda self: self._answers())
     banks = cached_property(lambda self: self._banks())
-    grades = cached_property(lambda self: self._grades())
+    grades = cached_property(lambda self: None if self._grades is None else self._grades(self.banks))
     runs = cached_property(lambda self: {one.run_id: one for one in sorted(self._runs(), key=attrgetter("run_id"))})
 
-    @property
+    def _labels(self, of_items: bool) -> Iterable[Qrel]:
+        if self.grades is None:
+            return self.judgments
+        return qrels_of(self.grades, "item") if of_items else self.grades.qrels
+
+    @cached_property
     def judgments(self) -> Sequence[Qrel]:
         """What assessors said."""
-        if self._judgments is not None:
-            return self._judgments()
-        return [Qrel(row.query_id, row.doc_id, row.relevance) for row in self.qrels_iter()] if self.has_qrels() else []
+        if self._judged is not None:
+            return self._judged()
+        rows = self.qrels_iter() if self._grades is None and self.has_qrels() else ()
+        return [Qrel(row.query_id, row.doc_id, row.relevance) for row in rows]
 
     @property
     def query_texts(self) -> Mapping[str, str]:
         """query_id -> text."""
         queries = self.queries_iter() if self.has_queries() else ()
         return {one.query_id: str(one.default_text() if hasattr(one, "default_text") else one[1]) for one in queries}
-
-
-def _queries(read: Callable[[], Mapping[str, str]]) -> Any:
-    return _rows(
-        formats.BaseQueries, formats.GenericQuery, lambda: (formats.GenericQuery(*pair) for pair in read().items())
-    )
-
-
-def _qrels(
-    grades: Callable[[], Grades] | None, judged: Callable[[], Iterable[Qrel]] | None, of_items: bool
-) -> list[Any]:
-    """The qrels, if there are any.
-
-    Args:
-        grades: gives grades: labels of passages; or rows a (passage, item), and rows of grade 0 for the document `*`:
-            items and scale.
-        judged: gives what assessors said: the labels where there are no grades.
-        of_items: whether they are of items.
-    """
-    made = formats.TrecQrel if of_items else formats.GenericQrel
-
-    def rows() -> Iterator[Any]:
-        given: Iterable[Any] = () if judged is None else judged()
-        if grades is not None:
-            given = qrels_of(grades(), "item") if of_items else grades().qrels
-        return (made(*(getattr(row, name) for name in made._fields)) for row in given)
-
-    is_there = grades is not None or (judged is not None and not of_items)
-    return [_rows(formats.BaseQrels, made, rows)] if is_there else []
 
 
 def _files_in(folder: Path) -> dict[str, list[Path]]:
@@ -225,22 +211,16 @@ def _folder(folder: Path, of_items: bool) -> Collection:
             f"{folder}: holds no documents (docs.*, corpus.*), queries.tsv, qrels.txt, banks, runs or "
             "records; name files of documents one by one"
         )
-    judged = cache(lambda: [row for path in files.get("qrels", ()) for row in read_judgments(path)])
-    named: list[str] = [name for name in ("questions", "nuggets") if name in files]
-    banks = cache(lambda: {name: load_bank(files[name][0]) for name in named})
-    grades = cache(lambda: _grades_in(files["graded"], banks())) if "graded" in files else None
-    parts: list[Any] = [_Docs(partial(read_documents, files["docs"]))] if "docs" in files else []
-    if "queries" in files:
-        parts.append(_queries(lambda: read_queries(files["queries"][0])))
     return Collection(
         str(folder),
-        *parts,
-        *_qrels(grades, judged if "qrels" in files else None, of_items),
-        judgments=judged,
+        of_items=of_items,
+        docs=partial(read_documents, files["docs"]) if "docs" in files else None,
+        queries=partial(read_queries, *files["queries"]) if "queries" in files else None,
+        judged=(lambda: list(chain(*map(read_judgments, files["qrels"])))) if "qrels" in files else None,
         runs=lambda: runs_of_files(files.get("runs", [])),
-        answers=lambda: [answer for path in files.get("answers", ()) for answer in read_answers(path)],
-        banks=banks,
-        grades=grades or (lambda: None),
+        answers=lambda: list(chain(*map(read_answers, files.get("answers", [])))),
+        banks=lambda: {name: load_bank(*files[name]) for name in ("questions", "nuggets") if name in files},
+        grades=partial(_grades_in, files["graded"]) if "graded" in files else None,
     )
 
 
@@ -249,49 +229,42 @@ def _grades_in(files: Sequence[Path], banks: Mapping[str, TestBank]) -> Grades:
     if len(files) > 1:
         names = ", ".join(path.name for path in files)
         raise InputError(f"{files[0].parent}: has several graded files ({names}); load one of them by its path")
-    graded = {
-        (group.query_id, item_id)
-        for group in iter_graded(files[0])
-        for passage in group.passages
-        for entry in passage.exam_grades or ()
-        for item_id in (*entry.correct_answered, *entry.wrong_answered)
-    }
-    over = (bank for bank in banks.values() if any((one.query_id, one.item_id) in graded for one in bank))
-    return load_records(files[0], next(over, None))
+
+    def is_graded(bank: TestBank) -> bool:
+        sets = grade_sets(iter_graded(files[0], says=False), bank=bank)
+        return any(count for key, count in sets.items() if key.kind != "direct")
+
+    return load_records(files[0], next(filter(is_graded, banks.values()), None))
 
 
 def _records(path: Path, of_items: bool) -> Collection:
     """A file of records: its rankings, titles of queries and judgments; texts and grades are read when asked for."""
-    titles: dict[str, str] = {}
-    judged: list[Qrel] = []
-    graded: list[bool] = []
 
-    def noted(group: QueryPassages) -> QueryPassages:
-        query_id = group.query_id
-        # The workbench wants a title, so the id stands there where nobody knew one.
-        said = (one.title_query for passage in group.passages for one in passage.judgments)
-        titles[query_id] = next((title for title in said if title not in (None, "", query_id)), "") or ""
-        labels = ((one.doc_id, one.judged(query_id)) for one in group.passages)
-        judged.extend(Qrel(query_id, doc_id, label) for doc_id, label in labels if label is not None)
-        graded.append(any(one.exam_grades or one.grades for one in group.passages))
-        return group
+    def read(groups: Iterable[QueryPassages]) -> tuple[list[Run], dict[str, str], list[Qrel], bool]:
+        titles, judged, graded = dict[str, str](), list[Qrel](), list[bool]()
 
-    def read(groups: Iterable[QueryPassages]) -> list[Run]:
-        for kept in (titles, judged, graded):
-            kept.clear()
-        return runs_of_records(map(noted, groups), str(path))
+        def noted(group: QueryPassages) -> QueryPassages:
+            query_id = group.query_id
+            # The workbench wants a title, so the id stands there where nobody knew one.
+            said = (one.title_query or "" for passage in group.passages for one in passage.judgments)
+            titles[query_id] = next((title for title in said if title not in ("", query_id)), "")
+            labels = ((one.doc_id, one.judged(query_id)) for one in group.passages)
+            judged.extend(Qrel(query_id, doc_id, label) for doc_id, label in labels if label is not None)
+            graded.append(any(one.exam_grades or one.grades for one in group.passages))
+            return group
+
+        return runs_of_records(map(noted, groups), str(path)), titles, judged, any(graded)
 
     with paused_collector():
-        runs = by_query(path, read)
-    grades = cache(lambda: load_records(path)) if any(graded) else None
+        runs, titles, judged, is_graded = by_query(path, read)
     return Collection(
         str(path),
-        _Docs(partial(_texts_in, path)),
-        _queries(lambda: titles),
-        *_qrels(grades, (lambda: judged) if judged else None, of_items),
-        judgments=lambda: judged,
+        of_items=of_items,
+        docs=partial(_texts_in, path),
+        queries=lambda: titles,
+        judged=(lambda: judged) if judged else None,
         runs=lambda: runs,
-        grades=grades or (lambda: None),
+        grades=(lambda _: load_records(path)) if is_graded else None,
     )
 
 
@@ -334,7 +307,7 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
         for one in paths:
             if not one.is_file():
                 raise UnknownCollectionError(f"{one}: no such file; each of several must be a file of documents")
-        return Collection(" ".join(map(str, paths)), _Docs(partial(read_documents, paths)))
+        return Collection(" ".join(map(str, paths)), docs=partial(read_documents, paths))
     if path.exists():
         return (_folder if path.is_dir() else _records)(path, of_items)
     name = os.fspath(several[0])
@@ -413,14 +386,7 @@ def _one_by_one(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
         yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
 
 
-class DocStore(Protocol):
-    """What gives texts: the docs_store of an ir_datasets collection."""
-
-    def get_many(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
-        """doc_id -> document, for those that exist."""
-
-
-def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[str, str]:
+def texts_of(docs: Any, doc_ids: Sequence[str]) -> dict[str, str]:
     """doc_id -> text, of those documents that a collection has."""
     found = {one: docs[one] for one in doc_ids if one in docs} if isinstance(docs, Mapping) else docs.get_many(doc_ids)
     return {doc_id: _text(document) for doc_id, document in found.items()}

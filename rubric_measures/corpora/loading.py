@@ -262,13 +262,12 @@ def _as_csv(source: Rows) -> str:
     """The CSV of a table in memory; whole numbers of columns with gaps are written as such."""
     from rubric_measures.formats.tables import rows_of
 
-    rows = [row for _, row in rows_of(source, "table").rows]
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    stream, rows = io.StringIO(), [row for _, row in rows_of(source, "table").rows]
+    writer = csv.DictWriter(stream, dict.fromkeys(chain.from_iterable(rows)), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        given = {name: cell for name, cell in row.items() if not isinstance(cell, float) or not math.isnan(cell)}
-        whole = {name: int(cell) for name, cell in given.items() if isinstance(cell, float) and cell.is_integer()}
+        given = {name: cell for name, cell in row.items() if type(cell) is not float or not math.isnan(cell)}
+        whole = {name: int(cell) for name, cell in given.items() if type(cell) is float and cell.is_integer()}
         writer.writerow(given | whole)
     return stream.getvalue()
 

@@ -28,6 +28,7 @@ from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import head_of
 from rubric_measures.formats.answers import PLAIN_ANSWERS, QUESTION_RUNS, Answer, read_answers
 from rubric_measures.formats.base import cells_of
+from rubric_measures.formats.judged import places_of_runs
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import (
     distinct_run_names,
@@ -51,23 +52,30 @@ if TYPE_CHECKING:
 class _Member(NamedTuple):
     """A pooled text: its rankings, and what its answers say about sentences and citations (run -> …)."""
 
+    doc_id: str
     text: str
     places: list[RankingEntry]
     sources: dict[str, dict[str, Any]]
 
 
-# doc_id -> member
-_Pool = dict[str, _Member]
-
-
-def _answered(answers: Sequence[Answer], max_words: int | None) -> tuple[dict[str, _Pool], set[str]]:
-    """The passages of answers, by query; the runs that gave some."""
+def _answered(answers: Sequence[Answer], max_words: int | None) -> tuple[dict[str, dict[str, _Member]], set[str]]:
+    """The passages of answers, by query and text; the runs that gave some."""
     segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
     # An answer that is in no record would be missing in every file made of them, and programs that take means over the
     # lines that are there would leave it out.
     segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if not answer.words]
-    found: dict[str, _Pool] = {}
-    repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]
+    found, repeated = dict[str, dict[str, _Member]](), list[AnswerSegment]()
+    for one in segments:
+        query_id, run_id, rank, text, sentences, citations = one
+        made = _Member(f"{run_id}/{query_id}/{rank}", text, [], {})
+        doc_id, _, places, sources = found.setdefault(query_id, {}).setdefault(text, made)
+        if any(place.method == run_id for place in places):
+            # The repetition covers nothing new, and one passage has one rank in a run.
+            repeated.append(one)
+            continue
+        places.append(RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
+        if sentences:
+            sources[run_id] = {"sentences": list(sentences), "citations": [list(ids) for ids in citations]}
     for one in repeated[:1]:
         text = "%d parts of answers repeat an earlier part of the same answer; only the first is ranked "
         warn(text + "(such as part %s of run %s for query %s)", len(repeated), one.rank, one.run_id, one.query_id)
@@ -88,21 +96,6 @@ def _labels_of(judgments: Iterable[Qrel]) -> dict[str, dict[str, float]]:
     return labels
 
 
-def _add_segment(members: _Pool, segment: AnswerSegment) -> bool:
-    """Adds a segment to its query's pool; False where the same text of the same run is there already."""
-    query_id, run_id, rank, text, sentences, citations = segment
-    same = next((doc_id for doc_id, known in members.items() if known.text == text), None)
-    doc_id = same or f"{run_id}/{query_id}/{rank}"
-    member = members.setdefault(doc_id, _Member(text, [], {}))
-    if any(place.method == run_id for place in member.places):
-        # The answer repeats itself: the repetition covers nothing new, and one passage has one rank in a run.
-        return False
-    member.places.append(RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
-    if sentences:
-        member.sources[run_id] = {"sentences": list(sentences), "citations": [list(ids) for ids in citations]}
-    return True
-
-
 def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
     if queries is None:
         order = sorted(pooled)
@@ -118,19 +111,12 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
     return order
 
 
-def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: str) -> QueryPassages:
-    passages = []
-    for doc_id, (text, places, sources) in members.items():
-        label = labels.get(doc_id)
-        by = {"doc_id": doc_id, "query_id": query_id, "title_query": title}
-        said = [] if label is None else [Judgment(relevance=label, **by)]
-        data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
-        made: dict[str, Any] = {"doc_id": doc_id, "text": text, "paragraph_data": data}
-        if sources:
-            made["paragraph"] = {"answers": sources}
-        passages.append(GradedPassage(**made))
-    passages.sort(key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id))
-    return QueryPassages(query_id, passages)
+def _passage(member: _Member, query_id: str, label: float | None, title: str) -> GradedPassage:
+    doc_id, text, places, sources = member
+    said = [] if label is None else [Judgment(relevance=label, doc_id=doc_id, query_id=query_id, title_query=title)]
+    data = PassageData(judgments=said, rankings=sorted(places, key=lambda place: place.method))
+    more: dict[str, Any] = {"paragraph": {"answers": sources}} if sources else {}
+    return GradedPassage(doc_id=doc_id, text=text, paragraph_data=data, **more)
 
 
 Pooled: TypeAlias = "Runs | Answer | Rows | Iterable[AnyRun | Answer | Rows]"
@@ -218,22 +204,26 @@ def pool(
         if twice:
             raise InputError(f"two runs are called {twice[0]!r}; give one of them another tag")
         labels = _labels_of(rows)
-        ranked: dict[str, dict[str, Ranking]] = {query_id: {} for query_id in (labels if judged else ())}
+        # Query -> what of it each run ranks first.
+        ranked: dict[str, list[Run]] = {query_id: [] for query_id in (labels if judged else ())}
         for run in sorted(read, key=lambda run: run.run_id):
             for query_id, ranking in run.rankings.items():
-                ranked.setdefault(query_id, {})[run.run_id] = ranking
+                first = Ranking(ranking.doc_ids[:depth], ranking.scores[:depth])
+                ranked.setdefault(query_id, []).append(Run(run.run_id, {query_id: first}))
         order = _query_order(found.keys() | ranked.keys(), asked)
         wanted = {query_id: list(labels.get(query_id, ())) if judged else [] for query_id in order}
         if hasattr(docs, "keep"):
             ids = {doc_id for of_query in wanted.values() for doc_id in of_query}
-            ids.update(*(one.doc_ids[:depth] for query_id in order for one in ranked.get(query_id, {}).values()))
+            runs_of = (run for query_id in order for run in ranked.get(query_id, ()))
+            ids.update(*(ranking.doc_ids for run in runs_of for ranking in run.rankings.values()))
             docs.keep(ids)
 
         def groups() -> Iterator[QueryPassages]:
             left_out: list[str] = []
             for query_id in order:
-                members = found.get(query_id, {})
-                places = _places(query_id, ranked.get(query_id, {}), depth)
+                members = {one.doc_id: one for one in found.get(query_id, {}).values()}
+                at = places_of_runs(ranked.get(query_id, ()))
+                places = {doc_id: of_doc for (_, doc_id), of_doc in at.items() if not isinstance(doc_id, Gap)}
                 for doc_id in wanted[query_id]:
                     if doc_id not in members:
                         places.setdefault(doc_id, [])
@@ -249,27 +239,20 @@ def pool(
                 left_out.extend(lost)
                 if clash := next((doc_id for doc_id in places if doc_id in members), None):
                     raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
-                retrieved = {one: _Member(texts[one], at, {}) for one, at in places.items() if one in texts}
-                if members or retrieved:
-                    # The workbench wants a title beside each judgment.
-                    title = titles.get(query_id) or query_id
-                    yield _group(query_id, {**members, **retrieved}, labels.get(query_id, {}), title)
+                members |= {one: _Member(one, text, places[one], {}) for one, text in texts.items()}
+                # The workbench wants a title beside each judgment.
+                title, of_query = titles.get(query_id) or query_id, labels.get(query_id, {})
+                passages = [_passage(one, query_id, of_query.get(one.doc_id), title) for one in members.values()]
+                passages.sort(
+                    key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id)
+                )
+                if passages:
+                    yield QueryPassages(query_id, passages)
             if left_out:
                 text = "%d pooled documents are not in the collection and are left out (such as %s)"
                 warn(text, len(left_out), min(left_out))
 
         return PassageRecords.kept(groups(), output)
-
-
-def _places(query_id: str, ranked: Mapping[str, Ranking], depth: int) -> dict[str, list[RankingEntry]]:
-    """Document among the first `depth` of a run -> its places."""
-    places: dict[str, list[RankingEntry]] = {}
-    for run_id, ranking in ranked.items():
-        for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
-            if not isinstance(doc_id, Gap):
-                place = RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
-                places.setdefault(doc_id, []).append(place)
-    return places
 
 
 def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
