@@ -772,22 +772,20 @@ def make_audit(plan: AuditPlan, labels: Labels, rankings: Rankings) -> Audit:
     return Audit(plan, frame, draw_audit(frame, plan.seed, plan.items, plan.passages), weights)
 
 
-def sentence(
-    one: Settled, minutes: float | None = None, board: Mapping[str, Mapping[str, float | None]] | None = None
-) -> str:
-    """What an audit says of a pair, as a sentence; of a settled one also what a board has, whose measures count an item
-    once and may have another order.
+# Two runs may stand the other way round on a board.
+_OTHERWISE = ". That is not Rubric-Cover, which counts an item once: the order on a board may be another"
+
+
+def sentence(one: Settled, minutes: float | None = None) -> str:
+    """What an audit says of a pair, as a sentence; of a settled one also that measures of a board are others.
 
     Args:
         one: what was found.
         minutes: how long a passage takes; None where nobody knows yet.
-        board: measure -> run -> its score.
 
     >>> found = Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0)
-    >>> sentence(found)
+    >>> sentence(found).partition(". ")[0]
     'a beats b by .05 to .19 in the mean share of items that a passage covers: settled'
-    >>> sentence(found, board={"RubricCover@20": {"a": 0.5, "b": 0.6}}).partition(". ")[2]
-    'On the board RubricCover@20 has another order, which this does not settle (0.500, 0.600)'
     """
     first, second = one.runs
     if one.estimate is None or one.low is None or one.high is None:
@@ -798,10 +796,10 @@ def sentence(
     if one.verdict in ("better", "worse"):
         ahead, behind = (first, second) if one.verdict == "better" else (second, first)
         by = f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)}"
-        return f"{by} in {SETTLED_MEASURE}: settled{_beside(one, board or {})}"
+        return f"{by} in {SETTLED_MEASURE}: settled{_OTHERWISE}"
     if one.verdict == "same":
         by = f"{first} and {second} differ by at most {max(low, high)}"
-        return f"{by} in {SETTLED_MEASURE}: settled{_beside(one, board or {})}"
+        return f"{by} in {SETTLED_MEASURE}: settled{_OTHERWISE}"
     if one.more is not None:
         work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
         return f"{work} more will probably settle {first} against {second}"
@@ -811,14 +809,3 @@ def sentence(
     )
     instead = {"queries": "; more checks will not settle it: ask more queries", "passages": "; plan a larger audit"}
     return between + instead.get(one.needs, "")
-
-
-def _beside(one: Settled, board: Mapping[str, Mapping[str, float | None]]) -> str:
-    said = []
-    for name, scores in board.items():
-        first, second = (scores.get(run) for run in one.runs)
-        if first is not None and second is not None:
-            order = "better" if first > second else "worse" if first < second else "no"
-            words = "the same order" if order == one.verdict else "another order, which this does not settle"
-            said.append(f"{name} has {'' if one.verdict == 'same' else words + ' '}({first:.3f}, {second:.3f})")
-    return f". On the board {'; '.join(said)}" if said else ""

@@ -634,18 +634,14 @@ class GradeSetSelector(Struct):
     _makings: dict[Hashable, _Making] = {}
     _last: tuple[ItemGradeSet | DirectGrade, _Making] | None = None
 
-    def note_counts(self, of_none: bool = True) -> None:
-        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place.
-
-        Args:
-            of_none: say it, too, where assessors' are to stand there, and there are none.
-        """
+    def note_counts(self) -> None:
+        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place."""
         if self.asked_for:
             text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
             tell(text, self.source, ", ".join(sorted(self.asked_for)))
         for name, text in {**_OF_GRADERS, **_OF_ASSESSORS}.items():
             warn(f"%s: {text}", self.source, self.counts[name])
-        if of_none and self.wanted.assessors is not None and not any(self.counts[name] for name in _OF_ASSESSORS):
+        if self.wanted.assessors is not None and not any(self.counts[name] for name in _OF_ASSESSORS):
             warn("%s: holds no grades by assessors (%sNAME), so none stands in the grader's place", self.source, HUMAN)
 
     def nothing_found(self, inside: str = "", settings: tuple[str, ...] = ()) -> InputError:

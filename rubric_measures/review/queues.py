@@ -22,6 +22,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.corpora.bridges import read_entries
 from rubric_measures.formats.banks import bank_of_entries
 from rubric_measures.formats.judged import read_as_records
+from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
     HUMAN,
@@ -32,7 +33,6 @@ from rubric_measures.measures.grade_sets import (
     is_blind_set,
     prompt_cells,
 )
-from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records import models
 from rubric_measures.review.store import AssessorGrade, CellKey, Snapshot, adjudicated
 from rubric_measures.types.entities import RubricItem, TestBank, bank_content
@@ -94,13 +94,10 @@ class QueryMaterial(NamedTuple):
     Attributes:
         text: its text.
         passages: doc_id -> the passage with the grades of the main grader, in file order.
-        record: the compiled grades and the rankings, for leaderboards; assessors' grades in the records stand in the
-            main grader's place.
     """
 
     text: str
     passages: Mapping[str, CheckedPassage]
-    record: RecordQuery
 
 
 @dataclass(frozen=True)
@@ -135,6 +132,7 @@ class Material:
         stale: these, and those of which another grader's grades are older than the edit.
         scale: the scale of the main grader's grades.
         said: what the records say beside these grades.
+        rankings: run -> query_id -> doc_ids, the best first.
     """
 
     bank: TestBank
@@ -146,6 +144,7 @@ class Material:
     stale: frozenset[tuple[str, str]] = frozenset()
     scale: Scale = SELF_RATING
     said: RecordedGrades = field(default_factory=RecordedGrades)
+    rankings: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     @property
     def is_draft(self) -> bool:
@@ -221,8 +220,8 @@ def load_material(
     """Reads records and bank.
 
     Args:
-        graded: graded records; grades by assessors in it are not reviewed, and count in the grader's place. Without
-            any grade it is a draft of the bank that is reviewed.
+        graded: graded records; grades by assessors in it are not reviewed. Without any grade it is a draft of the
+            bank that is reviewed.
         bank: the test bank, in any format that holds one.
         wanted: which grade set is reviewed.
 
@@ -237,9 +236,11 @@ def load_material(
     machine = list(by_machines(groups))
     wanted = wanted or Grader()
     # Of each item the grade that was given is shown, and assessors' beside it. Labels of whole passages are none.
-    chosen = replace(wanted, assessors=None)
-    selector = GradeSetSelector(chosen, name)
-    checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
+    selector = GradeSetSelector(replace(wanted, assessors=None), name)
+    queries = {
+        query.query_id: QueryMaterial(query.text, {passage.doc_id: passage for passage in query.passages})
+        for query in check_records(machine, selector, the_bank)
+    }
     is_draft = wanted == Grader() and not grade_sets(groups)
     if not selector.found and not is_draft:
         raise selector.nothing_found(" of items in the bank")
@@ -249,20 +250,13 @@ def load_material(
         raise InputError(
             f"{name}: records hold grades {HELD[0]} to {HELD[1]}, and the scale is {scale}", settings=("scale",)
         )
-    overriding = GradeSetSelector(replace(chosen, assessors="override"), name)
-    queries: dict[str, QueryMaterial] = {}
-    for group in groups:
-        query = checked[group.query_id]
-        passages = {passage.doc_id: passage for passage in query.passages}
-        record = select_query(group, overriding, the_bank)
-        queries[group.query_id] = QueryMaterial(query.text, passages, record)
-    overriding.note_counts(of_none=False)
     if found is None:
         return Material(the_bank, queries, groups, "", name)
     prompts = prompt_cells(grade_sets(machine))
     grader = f"{found.llm} {prompts.get(found, f'{found.prompt_class} [{found.grade_set}]')}".strip()
     waiting, stale = stale_items(machine, the_bank, lambda entry: models.grade_set_key(entry) == found)
-    material = Material(the_bank, queries, groups, grader, name, waiting, stale, scale)
+    runs = {run.run_id: run.with_scores() for run in runs_of_records(groups, name)}
+    material = Material(the_bank, queries, groups, grader, name, waiting, stale, scale, rankings=runs)
     for group in groups:
         for passage in group.passages:
             # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain, combinations, groupby, pairwise
 from pathlib import Path
 from statistics import median
@@ -30,7 +30,6 @@ from rubric_measures.analysis.resampling import Interval
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import Column, Report, Table, columns, render
-from rubric_measures.boards.scoring import score_runs
 from rubric_measures.corpora.bridges import read_entries
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.measures.grade_sets import (
@@ -42,8 +41,6 @@ from rubric_measures.measures.grade_sets import (
     is_adjudication,
     is_blind_set,
 )
-from rubric_measures.measures.grades import Grades, QueryGrades
-from rubric_measures.measures.measure import RubricMeasure, parse_measures
 from rubric_measures.records import models
 from rubric_measures.review.queues import ORDERS, CellQueue, Material, QueueChoice, make_queue, waits_for
 from rubric_measures.review.store import (
@@ -61,9 +58,6 @@ from rubric_measures.types.entities import ItemKind, item_content
 
 # Below so many pairs κ and α say little, whatever they are.
 FEW = 20
-# What an audit names the order of, beside the runs that it settles.
-_OF_ITEMS = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
-_OF_CITATIONS = ("SupportPrecision", "SupportRecall")
 
 
 class AssessorRow(NamedTuple):
@@ -227,11 +221,7 @@ def draw(
                 for item_id, row in passage.grades.items()
                 if (query_id, item_id) not in left and CellKey(query_id, doc_id, item_id) not in shown
             }
-    rankings: dict[str, dict[str, list[str]]] = {}
-    for query_id, query in material.queries.items():
-        for run_id, ranking in query.record.rankings.items():
-            rankings.setdefault(run_id, {})[query_id] = list(ranking)
-    return calibration.make_audit(plan, labels, rankings)
+    return calibration.make_audit(plan, labels, material.rankings)
 
 
 def truth_of(material: Material, snapshot: Snapshot) -> calibration.Truth:
@@ -264,7 +254,7 @@ def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
             known = f"{pair}: half of such audits settle a difference of {reach:.2f} in {calibration.SETTLED_MEASURE}"
             said.append(f"{known}, if the grader is right in {100 * calibration.GUESSED_AGREEMENT:.0f} of 100")
         else:
-            said.append(calibration.sentence(one, minutes, review.board))
+            said.append(calibration.sentence(one, minutes))
     if not drawn:
         return "", said
     if not checked:
@@ -368,21 +358,6 @@ class Review:
         for order in ORDERS:
             queue_of(self, QueueChoice(order), snapshot)
         return note_of(self, snapshot)[1] if self.plan.pairs else []
-
-    @cached_property
-    def board(self) -> Mapping[str, Mapping[str, float | None]]:
-        """measure -> run -> its score by the records as they were read, of items or else of what is cited."""
-        material, records = self.material, {name: one.record for name, one in self.material.queries.items()}
-        is_cited = any(one.grades.answers for one in records.values())
-        asked = parse_measures(_OF_CITATIONS if is_cited else _OF_ITEMS)
-        measures = [one.on(material.scale) if isinstance(one, RubricMeasure) else one for one in asked]
-        grades = {name: one.grades for name, one in records.items()}
-        for query_id, items in material.bank.items.items():
-            grades.setdefault(query_id, QueryGrades.empty(query_id, items))
-        names = sorted({run for one in records.values() for run in one.rankings})
-        runs = ((run, {name: one.rankings.get(run, ()) for name, one in records.items()}) for run in names)
-        cells = score_runs(Grades(grades, "expected"), runs, measures, overall=False).cells
-        return {str(measure): {run: cells[run][str(measure)].mean for run in names} for measure in measures}
 
     def audit(self, snapshot: Snapshot) -> calibration.Audit:
         """The audit of the grades that count, and that can still be given blindly."""
