@@ -48,14 +48,6 @@ from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_
 _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 # What a review writes into the info of an item that it edited; no other program asks for it.
 MARKS = ("edited_by", "edited_at", "edit", "regrade")
-# Format -> what its entries say of themselves, which is nothing of the bank.
-_OF_FORM = {"nugget-bank": ("format_version", "nugget_bank", "claim_bank"), "ragdoll:rubric": ("status", "task_id")}
-# Formats whose items are called by their text without the blanks around it.
-_STRIPPED = ("nuggets", "rubrics", "ragdoll:rubric")
-# Formats in which a query has several rows, that of an entry which was made among them.
-BY_FACET = ("bank", "bank:csv")
-# Formats that call an item without an id by the md5 of its text.
-_HASHED = ("nugget-bank", "nugget-lists")
 
 
 def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
@@ -145,8 +137,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
                 known = facet_texts.setdefault((query_id, facet_id), said)
                 _same(known, said, f"facet {facet_id!r}", name, entry.line)
         odd.update(entry.odd)
-        of_form = _OF_FORM.get(entry.form, ())
-        kept = {to: value for to, value in entry.further.items() if value not in (None, "") and to not in of_form}
+        kept = {to: value for to, value in entry.further.items() if value not in (None, "")}
         further[query_id] = kept | further.get(query_id, {})
         for index, one in enumerate(entry.items):
             if one.query_id != query_id:
@@ -178,27 +169,24 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
 
 
 def items_of(
-    form: str,
     query_id: str,
     rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
-    kind: Any = None,
     facet_id: str | None = None,
+    is_hashed: bool = False,
 ) -> tuple[list[RubricItem], dict[str, str], Counter[str]]:
     """The items of an entry as they are scored, in order; facet id -> text; and importances that are none.
 
     Args:
-        form: the format.
         query_id: the query.
-        rows: what it says of each by our names, and what has no name here.
-        kind: what they are, where they do not say it.
+        rows: what a file says of each by our names, and what has no name here.
         facet_id: their facet, where they do not say it.
+        is_hashed: whether an item without an id is called by the md5 of its text.
     """
     facets = facet_ids(said.get("facet_text") for said, _ in rows if said.get("facet_id") is None)
     odd = Counter[str]()
 
     made = []
     for said, others in rows:
-        words = said["text"].strip() if form in _STRIPPED else said["text"]
         facet = said.get("facet_id")
         if facet is None:
             facet = facets.get((said.get("facet_text") or "").strip(), facet_id)
@@ -218,12 +206,12 @@ def items_of(
         if further:
             info = further | (info if isinstance(info, dict) else given({"info": info}))
         item_id = said.get("item_id")
-        if not item_id and form in _HASHED:
+        if not item_id and is_hashed:
             item_id = hashlib.md5(said["text"].encode("utf-8"), usedforsecurity=False).hexdigest()
         own = said.get("query_id")
         made.append(RubricItem(
             item_id=item_id or make_item_id(query_id, said["text"], facet),
-            query_id=query_id if own is None else own, text=words, kind=said.get("kind", kind), facet_id=facet,
+            query_id=query_id if own is None else own, text=said["text"], kind=said["kind"], facet_id=facet,
             gold_answers=tuple(one.said["text"] for one in answers),
             importance=importance, weight=None if weight is None else float(weight), info=info,
         ))  # fmt: skip
@@ -267,9 +255,14 @@ def former_items(further: Mapping[str, Any]) -> list[str]:
     return [str(item_id) for item_id in listed] if isinstance(listed, list) else []
 
 
+def info_of(item: RubricItem) -> Mapping[str, Any]:
+    """What a file says of an item beside its fields; `info` where that is no object."""
+    return item.info if isinstance(item.info, dict) else given({"info": item.info})
+
+
 def regrade_mark(item: RubricItem) -> bool | None:
     """Whether an item needs new grades; None where no review said it (`info.regrade`)."""
-    mark = item.info.get("regrade") if isinstance(item.info, dict) else None
+    mark = info_of(item).get("regrade")
     return mark if isinstance(mark, bool) else None
 
 
@@ -281,8 +274,7 @@ def _facts(bank: TestBank) -> Iterator[tuple[tuple[str, Hashable, str], Any]]:
     """What a bank says: of what, of which one (items by their places), by what name, and it."""
     for query_id, items in bank.items.items():
         for place, item in enumerate(items):
-            info = item.info if isinstance(item.info, dict) else {"info": item.info}
-            for to, value in {**info, **{to: getattr(item, to) for to in _SAID}}.items():
+            for to, value in {**info_of(item), **{to: getattr(item, to) for to in _SAID}}.items():
                 yield ("item", (query_id, place), to), None if to in MARKS else value
     yield from ((("query", query_id, "text"), said) for query_id, said in bank.query_texts.items())
     yield from ((("query", one, to), said) for one, further in bank.further.items() for to, said in further.items())
@@ -306,43 +298,15 @@ def losses(before: TestBank, after: TestBank) -> str:
 # What the rows of entries and of items have by our names; all else is further.
 _OF_ENTRIES = ("query_id", "facet_id", "facet_text", "query_text")
 _OF_ITEMS = (*RubricItem.__struct_fields__, "facet_text", "key")
-# The fields of items, those of nuggets apart where a format has two.
-_LISTS = ("items", "claims")
-
-
-def _said(bank: TestBank, form: str) -> Iterator[dict[str, Any]]:
-    """What a format says of each query, or of its items of one facet that stand together (`BY_FACET`), in order."""
-    for query_id, items in bank.items.items():
-        # The workbench wants the name of a collection.
-        further = {**({"test_collection": ""} if form == "bank" else {}), **bank.further.get(query_id, {})}
-        groups: Iterable[tuple[str | None, Iterable[RubricItem]]] = [(None, items)]
-        if items and form in BY_FACET:
-            groups = groupby(items, lambda item: item.facet_id)
-        for facet_id, members in groups:
-            said = [_said_of(one, form, bank.facet_texts.get((query_id, one.facet_id or ""))) for one in members]
-            heading = bank.facet_texts.get((query_id, facet_id or ""))
-            own = dict(zip(_OF_ENTRIES, (query_id, facet_id, heading, bank.query_texts.get(query_id)), strict=True))
-            yield {**further, **given(own), "further": further, "items": said}
-
-
-def _said_of(item: RubricItem, form: str, heading: str | None) -> dict[str, Any]:
-    """What a format says of an item; where it knows no `info`, what that says are fields of their own, marks aside."""
-    own = given({**asdict(item), "gold_answers": [*item.gold_answers] or None, "facet_text": heading or item.facet_id})
-    if form == "bank":
-        return own
-    info = own.pop("info", {})
-    info = info if isinstance(info, dict) else {"info": info}
-    further = {to: said for to, said in info.items() if to not in MARKS}
-    return {**{to: said for to, said in further.items() if to not in _OF_ITEMS}, **own, "further": further}
 
 
 def _bank(
     form: str,
     *,
-    kind: ItemKind | None = None,
     each: Callable[[dict[str, Any]], dict[str, Any]] = lambda item: item,
     nest: Callable[[list[Row]], Iterable[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
+    is_hashed: bool = False,
     types: Mapping[str, Any] = MappingProxyType({}),
     **more: Any,
 ) -> Spec[Any]:
@@ -350,42 +314,58 @@ def _bank(
 
     Args:
         form: its name.
-        kind: what all items are, where they do not say it.
         each: makes of what is said of an item from elsewhere what the format wants.
         nest: makes of the rows of a file rows with `items`, and `flatten` of such a row rows of a file.
+        is_hashed: see `items_of`.
         types, more: see `spec`.
     """
 
     def entry(row: Row) -> BankEntry:
-        own: dict[str, Any] = {to: row.said.get(to) for to in _OF_ENTRIES}
-        listed = chain.from_iterable(row.said.get(to) or () for to in _LISTS)
-        rows = [(one.said, one.further) for one in listed]
-        items, facets, odd = items_of(form, row.said["query_id"], rows, kind, own["facet_id"])
-        rest = {to: value for to, value in row.said.items() if to not in (*_OF_ENTRIES, *_LISTS)}
-        made: dict[str, Any] = {"items": items, "facets": facets, "odd": odd, "further": given(rest) | row.further}
+        own = {to: row.said.pop(to, None) for to in _OF_ENTRIES}
+        listed = [one[1:3] for to in lists for one in row.said.pop(to, None) or ()]
+        items, facets, odd = items_of(own["query_id"], listed, own["facet_id"], is_hashed)
+        made: dict[str, Any] = {"items": items, "facets": facets, "odd": odd, "further": given(row.said) | row.further}
         return BankEntry(**own, **made, form=form, line=row.line, row=row.cells)
 
-    def said_of(bank: TestBank) -> list[dict[str, Any]]:
-        names = {"further", *(field.to for field in bank_spec.fields)}
-        rows: list[dict[str, Any]] = []
-        for said in _said(bank, form):
-            items = list(map(each, said["items"]))
-            # All kinds have the first list, if an empty one.
-            of_kind = {to: [item for item in items if item["kind"] in has] for to, has in kinds.items()}
-            of_kind = {to: found for to, found in of_kind.items() if found or to == "items"}
-            rows += flatten({**said, "items": items, **of_kind})
-        return [{to: value for to, value in row.items() if to in names} for row in rows]
+    def said_of(bank: TestBank) -> Iterator[dict[str, Any]]:
+        """What the format says of each query, or of its items of one facet that stand together, in order."""
+        for query_id, items in bank.items.items():
+            further, texts = bank.further.get(query_id, {}), bank.facet_texts
+            groups: Iterable[tuple[str | None, Iterable[RubricItem]]] = [(None, items)]
+            if items and "facet_id" in names:
+                groups = groupby(items, lambda item: item.facet_id)
+            for facet_id, members in groups:
+                listed = [each(said_of_item(one, texts.get((query_id, one.facet_id or "")))) for one in members]
+                # All kinds have the first list, if an empty one.
+                of_kind = {to: [one for one in listed if one["kind"] in has] for to, has in lists.items() if has}
+                of_kind = {to: found for to, found in of_kind.items() if found or to == "items"}
+                heading = texts.get((query_id, facet_id or ""))
+                own = dict(zip(_OF_ENTRIES, (query_id, facet_id, heading, bank.query_texts.get(query_id)), strict=True))
+                for row in flatten({**further, **given(own), "further": further, "items": listed, **of_kind}):
+                    yield {to: value for to, value in row.items() if to in names}
+
+    def said_of_item(item: RubricItem, heading: str | None) -> dict[str, Any]:
+        """What it says of an item; where it knows no `info`, what that says are fields of their own, marks aside."""
+        own = given({**asdict(item), "gold_answers": [*item.gold_answers] or None})
+        own |= given({"facet_text": heading or item.facet_id})
+        if kinds and item.kind not in kinds:
+            own["kind"] = kinds[0]
+        if form == "bank":
+            return own
+        own.pop("info", None)
+        further = {to: said for to, said in info_of(item).items() if to not in MARKS}
+        return {**{to: said for to, said in further.items() if to not in _OF_ITEMS}, **own, "further": further}
 
     def outof(content: TestBank | Sequence[BankEntry]) -> Sequence[Mapping[str, Any]]:
         entries = () if isinstance(content, TestBank) else content
         is_own = entries and all(one.form == form for one in entries)
-        if is_own and (form in BY_FACET or len({one.query_id for one in entries}) == len(entries)):
+        if is_own and ("facet_id" in names or len({one.query_id for one in entries}) == len(entries)):
             return [one.row if form == "bank:csv" else {"further": one.row} for one in entries]
         bank = content if isinstance(content, TestBank) else bank_of_entries(entries)
         kept = ((one.further, bank.further.get(one.query_id, {})) for one in entries)
         two = [to for said, first in kept for to, value in given(said).items() if first.get(to, value) != value]
         warn("%d fields of queries have two values (such as %s); the first is kept", len(two), *two[:1] or [""])
-        rows = said_of(bank)
+        rows = list(said_of(bank))
         if rows and form != "bank":
             try:
                 after = bank_of_entries(bank_spec.read(list(map(bank_spec.object, rows))), says=False)
@@ -404,8 +384,11 @@ def _bank(
     usual: dict[str, Any] = {"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True}
     said = {**usual, "by_hand": True, "keeps": True, **table(form), **more}
     bank_spec: Spec[Any] = spec(form, types, into=lambda rows: list(map(entry, nest(rows))), outof=outof, **said)
+    names = {"further", *(field.to for field in bank_spec.fields)}
     # Field of items -> the kinds that it holds.
-    kinds = {one.to: one.parse.variants for one in bank_spec.fields if isinstance(one.parse, Inside) and one.parse.to}
+    inside = {one.to: [*parse.variants] for one in bank_spec.fields if isinstance(parse := one.parse, Inside)}
+    lists = {"items": [], **inside}
+    kinds = [*chain(*lists.values())]
     return bank_spec
 
 
@@ -418,7 +401,8 @@ def written_rows(bank: TestBank, form: Spec[Any]) -> list[dict[str, Any]]:
     return list(map(form.object, form.outof(bank)))
 
 
-BANK = _bank("bank")
+# The workbench wants the name of a collection.
+BANK = _bank("bank", flatten=lambda said: [{"test_collection": "", **said}])
 read_bank, write_bank = BANK.read, BANK.write
 # What a row of `bank` says of an item; all else is a field that nobody knows.
 _ROWS = table("bank")["fields"][-1]["rows"].values()
@@ -426,7 +410,7 @@ OF_ITEMS = {name for fields in _ROWS for field in fields for name in field.get("
 
 
 def bank_entries(bank: TestBank) -> list[BankEntry]:
-    """The entries of the workbench that a bank makes; see `_said`."""
+    """The entries of the workbench that a bank makes; by facets."""
     rows = written_rows(bank, BANK)
     return BANK.read(rows) if rows else []
 
@@ -512,18 +496,17 @@ BANK_CSV = _bank(
     types={"stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined)},
     nest=_nested, flatten=_flat, told=_is_table,
 )  # fmt: skip
-NUGGETS = _bank("nuggets", kind="nugget")
-RUBRICS = _bank("rubrics", kind="nugget")
+NUGGETS, RUBRICS = _bank("nuggets"), _bank("rubrics")
 
 
 def _completed(rows: list[Row]) -> list[Row]:
     """The tasks that have criteria; those that failed are counted and left out."""
-    kept = [row for row in rows if row.said["status"] == "completed"]
+    kept = [row for row in rows if row.said.pop("status") == "completed"]
     warn("%d tasks failed and have no criteria; left out", len(rows) - len(kept))
     return kept
 
 
-RAGDOLL = _bank("ragdoll:rubric", kind="nugget", nest=_completed)
+RAGDOLL = _bank("ragdoll:rubric", nest=_completed)
 
 
 def _stated(value: Any) -> Any:
@@ -564,13 +547,13 @@ def answer_documents(item: RubricItem) -> dict[str, frozenset[str]]:
 
 def needs_all_answers(item: RubricItem) -> bool:
     """Whether a nugget bank wants all answers of a question (AND), and not any of them."""
-    return isinstance(item.info, dict) and item.info.get("aggregator_type") == "AND"
+    return info_of(item).get("aggregator_type") == "AND"
 
 
 def _as_third_version(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What version 3 has; it has no place for who made the bank."""
     further = {to: value for to, value in said["further"].items() if to != "metadata"}
-    yield {**said, "format_version": "v3", "further": further}
+    yield {**said, "further": {**further, "format_version": "v3"}}
 
 
 def _listed(item: dict[str, Any]) -> dict[str, Any]:
@@ -578,9 +561,9 @@ def _listed(item: dict[str, Any]) -> dict[str, Any]:
     return {**asked, "query_id": None, "further": {"aggregator_type": "OR", **asked["further"]}}
 
 
-_IMPORTANCE = {"importance": (_stated, same)}
-NUGGET_BANK = _bank("nugget-bank", types=_IMPORTANCE, each=_as_asked, flatten=_as_third_version)
-NUGGET_LISTS = _bank("nugget-lists", types=_IMPORTANCE, kind="question", each=_listed)
+_OF_AUTO_JUDGE: dict[str, Any] = {"types": {"importance": (_stated, same)}, "is_hashed": True}
+NUGGET_BANK = _bank("nugget-bank", **_OF_AUTO_JUDGE, each=_as_asked, flatten=_as_third_version)
+NUGGET_LISTS = _bank("nugget-lists", **_OF_AUTO_JUDGE, each=_listed)
 
 
 class _Preload(Struct):
@@ -625,7 +608,7 @@ def _lessons(rows: list[Row]) -> list[Row]:
     return rows
 
 
-TQA = _bank("tqa", kind="question", nest=_lessons)
+TQA = _bank("tqa", nest=_lessons)
 
 
 def _by_answer(rows: list[Row]) -> list[Row]:
@@ -655,5 +638,5 @@ def _by_question(rows: list[Row]) -> list[Row]:
     return rows
 
 
-DRAGUN_ANSWERS = _bank("dragun:rubrics", kind="question", nest=_by_answer)
-DRAGUN_QUESTIONS = _bank("dragun:questions", kind="question", nest=_by_question, told=lambda head: False)
+DRAGUN_ANSWERS = _bank("dragun:rubrics", nest=_by_answer)
+DRAGUN_QUESTIONS = _bank("dragun:questions", nest=_by_question, told=lambda head: False)

@@ -519,11 +519,12 @@ def _item_set(query_id: str, said: Sequence[Sequence[Any]], toolkit: Toolkit, na
     # Banks take time to import, and most grades bring none.
     from rubric_measures.formats.banks import items_of
 
-    rows = [(dict(zip(toolkit.fields, one, strict=True)), dict[str, Any]()) for one in said]
+    rows = [({**dict(zip(toolkit.fields, one, strict=True)), "kind": "nugget"}, dict[str, Any]()) for one in said]
     for place, (one, _) in enumerate(rows):
-        if not one["text"].strip():
+        one["text"] = one["text"].strip()
+        if not one["text"]:
             raise FormatError("has no text", path=name, line=line, field=f"{toolkit.items}[{place}].text")
-    made, facets, odd = items_of(toolkit.form, query_id, rows, "nugget")
+    made, facets, odd = items_of(query_id, rows)
     # The first of each id.
     unique = {item.item_id: (place, item) for place, item in reversed(list(enumerate(made)))}
     places, found = zip(*sorted(unique.values(), key=itemgetter(0)), strict=True) if unique else ((), ())
