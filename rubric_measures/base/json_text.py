@@ -5,6 +5,7 @@ What files say is read strictly, replies of models and what we stored ourselves 
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import itertools
 import json
@@ -18,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import decode_text, iter_lines, path_name
+from rubric_measures.base.files import numbered, open_binary, path_name
 
 _KINDS = {
     "str": "a text",
@@ -34,6 +35,8 @@ Finite = int | Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 _decoded = msgspec.json.Decoder().decode
 _STRICT, _LENIENT = json.JSONDecoder(), json.JSONDecoder(strict=False)
 _BLANKS = re.compile(r"\s*")
+# Bytes that are read at a time.
+_PIECE = 1 << 20
 _DEEPEST = 200
 
 
@@ -214,57 +217,109 @@ def json_texts(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """The JSON texts of a file, each with the line that it begins in, unread but for their ends.
 
     A text a line; or the elements of one list; or texts over several lines, one behind the other. A file that begins
-    as no JSON is given line by line.
+    as no JSON is given line by line. One text is held at a time, or a megabyte.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: a list, or a text over several lines, is not JSON; names file and line.
     """
-    name = path_name(path)
-    lines = iter_lines(name)
-    first = next(lines, None)
-    if first is None:
-        return
-    start, is_one = first[1].lstrip()[:1], False
-    with contextlib.suppress(ValueError, RecursionError):
-        is_one = start == b"{" and bool(_decoded(first[1]))
-    if start not in (b"[", b"{") or is_one:
-        yield first
-        yield from lines
-        return
-    # A corpus may be one list, of which no copy is kept.
-    pairs = itertools.pairwise(itertools.chain([(1, b""), first], lines))
-    text = decode_text(b"".join(b"\n" * (at - before) + line for (before, _), (at, line) in pairs), name)
-    del first
-    yield from scanned_json(text, name)
+    name, number = path_name(path), 1
+    with open_binary(name) as stream:
+        first = stream.readline(_PIECE).removeprefix(b"\xef\xbb\xbf")
+        while first.isspace():
+            number += first.count(b"\n")
+            first = stream.readline(_PIECE)
+        start, is_one = first.lstrip()[:1], False
+        if start == b"{":
+            first += b"" if first.endswith(b"\n") else stream.readline()
+            with contextlib.suppress(ValueError, RecursionError):
+                is_one = bool(_decoded(first))
+        if start == b"[" or (start == b"{" and not is_one):
+            pieces = itertools.chain([first], iter(lambda: stream.read(_PIECE), b""))
+            yield from scanned_json(pieces, name, number)
+        else:
+            yield from numbered(itertools.chain([first], stream), number)
 
 
-def scanned_json(text: str, name: str) -> Iterator[tuple[int, bytes]]:
-    """The JSON texts of a text, or the elements of its one list, as `json_texts` gives those of a file."""
-    in_list = text.lstrip()[:1] == "["
-    place, counted, line = text.find("[") + 1 if in_list else 0, 0, 1
-    while (place := _past_blanks(text, place)) < len(text) and not (in_list and text[place] == "]"):
-        line += text.count("\n", counted, place)
-        counted = start = place
-        try:
-            _, place = json_at(text, place)
-        except (ValueError, RecursionError) as error:
-            at = getattr(error, "pos", place)
-            problem = f"is not JSON: {getattr(error, 'msg', 'is nested too deep')}"
-            raise FormatError(problem, path=name, line=line + text.count("\n", counted, at)) from None
-        yield line, text[start:place].encode("utf-8")
-        place = _past_blanks(text, place)
-        if in_list and text[place : place + 1] not in ("]", ","):
+def scanned_json(pieces: Iterable[bytes], name: str, line: int = 1) -> Iterator[tuple[int, bytes]]:
+    """The JSON texts in pieces of a text, or the elements of its one list, as `json_texts` gives those of a file.
+
+    Args:
+        pieces: the text.
+        name: the file.
+        line: the number of its first line.
+    """
+    window = _Window(pieces, name, line)
+    in_list = window.next() == "["
+    window.place += in_list
+    while (char := window.next()) and not (in_list and char == "]"):
+        yield window.value()
+        char = window.next()
+        if in_list and char not in ("]", ","):
             break
-        place += in_list and text[place] == ","
-    if in_list and text[place : place + 1] != "]":
-        problem = "is not JSON: expected ',' or ']' after an element of the list"
-        raise FormatError(problem, path=name, line=text.count("\n", 0, place) + 1)
+        window.place += in_list and char == ","
+    if in_list:
+        if char != "]":
+            raise window.wrong("expected ',' or ']' after an element of the list", window.place)
+        window.place += 1
+        if window.next():
+            raise window.wrong("something stands behind the list", window.place)
 
 
-def _past_blanks(text: str, place: int) -> int:
-    found = _BLANKS.match(text, place)
-    return found.end() if found else place
+class _Window:
+    """What is looked at of a long text: what was read before is forgotten."""
+
+    def __init__(self, pieces: Iterable[bytes], name: str, line: int) -> None:
+        self.pieces, self.name, self.line = itertools.chain(pieces, [b""]), name, line
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
+        self.text, self.place, self.counted = "", 0, 0
+
+    def next(self) -> str:
+        """The next character that is no blank, where the window then stands; none at the end."""
+        while True:
+            found = _BLANKS.match(self.text, self.place)
+            self.place = found.end() if found else self.place
+            if self.place < len(self.text) or not self.more():
+                return self.text[self.place : self.place + 1]
+
+    def value(self) -> tuple[int, bytes]:
+        """The line and the text of the value that begins here."""
+        self.line += self.text.count("\n", self.counted, self.place)
+        self.counted = self.place
+        while True:
+            try:
+                _, end = json_at(self.text, self.place)
+            except (ValueError, RecursionError) as error:
+                # Its end may not be there yet.
+                if not self.more():
+                    raise self.wrong(getattr(error, "msg", "is nested too deep"), getattr(error, "pos", 0)) from None
+            else:
+                # A number may go on.
+                if end < len(self.text) or not self.more():
+                    found = self.text[self.place : end]
+                    self.place = end
+                    return self.line, found.encode("utf-8")
+
+    def more(self) -> bool:
+        """Whether something follows what is left, which is then as long again: so it is looked at few times."""
+        self.line += self.text.count("\n", self.counted, self.place)
+        read, size = [self.text[self.place :]], 0
+        for piece in self.pieces:
+            try:
+                read.append(self.decoder.decode(piece, final=not piece))
+            except UnicodeDecodeError as error:
+                line = self.line + "".join(read).count("\n") + error.object.count(b"\n", 0, error.start)
+                raise FormatError("is not UTF-8; convert the file first", path=self.name, line=line) from None
+            size += len(piece)
+            if size > len(read[0]):
+                break
+        self.text, self.place, self.counted = "".join(read), 0, 0
+        return size > 0
+
+    def wrong(self, problem: str, place: int) -> FormatError:
+        """The error of a text that is no JSON at a place of the window."""
+        line = self.line + self.text[self.counted : place].rstrip().count("\n")
+        return FormatError(f"is not JSON: {problem}", path=self.name, line=line)
 
 
 def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""What a file format is: what its files hold, how they are read, written, and told by their beginning."""
+"""What a file format is: what its files hold, how they are read, written, and told by their beginning; rows of ids."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 import csv
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
 
-from rubric_measures.base.errors import FormatError, warn
-from rubric_measures.base.files import check_readable_twice, open_binary, path_name, peek_head
+from rubric_measures.base.errors import CONTROL, FormatError, InputError, warn
+from rubric_measures.base.files import atomic_writer, check_readable_twice, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json, scanned_json
 
 PathName: TypeAlias = str | os.PathLike[str]
@@ -27,6 +27,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 # The long forms of leaderboard files; `formats.leaderboards` reads them. All others show what they are.
 Form = Literal["ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "scores"]
 _DELIMITERS = (",", ";")
+# Spaces part the columns of TREC files, and a terminal would obey the others.
+_SPACE = re.compile(r"[\s" + CONTROL[1:])
 # The name that the Rubric workbench gives the row of the best possible score. It is no run.
 OVERALL = "_overall_"
 
@@ -144,9 +146,8 @@ def head_of(path: PathName) -> Head:
         head = Head(name, first, rest)
         if head.is_json and head.value is None:
             # The first object, perhaps of a list, stands over several lines, or several on one.
-            text = (first + rest + stream.read(1 << 24)).decode("utf-8", "ignore")
             with contextlib.suppress(FormatError):
-                _, found = next(scanned_json(text, name), (0, b""))
+                _, found = next(scanned_json([first, rest, stream.read(1 << 24)], name), (0, b""))
                 head = Head(name, found, rest) if found[:1] == b"{" else head
     if not first.strip():
         raise FormatError("is empty", path=name)
@@ -176,3 +177,38 @@ def plain_name(column: str) -> str:
     """`Actual Output`, `actualOutput` and `response.output` as `actual_output` and `response_output`."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
     return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")
+
+
+# Rows repeat the ids of queries, documents and items.
+@lru_cache(1 << 16)
+def written_id(identifier: str) -> str:
+    """The id as TREC files have it: spaces and control characters as `%20` and the like.
+
+    >>> written_id("my answer")
+    'my%20answer'
+    """
+    if identifier.isprintable() and " " not in identifier:
+        return identifier
+    return _SPACE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), identifier)
+
+
+def write_columns(path: PathName, rows: Iterable[Sequence[str | float]], mark: str = " ") -> None:
+    """Writes rows of ids and numbers, with a mark between the columns.
+
+    Spaces inside an id are written as `%20` and the like, said once with the count.
+
+    Raises:
+        InputError: the file cannot be written, or an id is empty.
+    """
+    changed: dict[str, str] = {}
+    with atomic_writer(path) as stream:
+        for row in rows:
+            cells = [written_id(one) if isinstance(one, str) else repr(one) for one in row]
+            changed.update(
+                (one, cell) for one, cell in zip(row, cells, strict=True) if one != cell and type(one) is str
+            )
+            if "" in cells:
+                raise InputError("an empty id cannot be written to a TREC file")
+            stream.write(mark.join(cells) + "\n")
+    text = "%s: %d ids hold spaces or control characters and were percent-encoded (%r became %s, another id)"
+    warn(text, path_name(path), len(changed), *next(iter(changed.items()), ("", "")))

@@ -244,26 +244,17 @@ class Inside(Struct, frozen=True):
         is_keyed = bool(self.key) and isinstance(value, dict)
         if not is_keyed and not isinstance(value, list):
             raise ValueError(f"expected {'an object or ' * bool(self.key)}a list")
-        rows = []
-        # Most rows have the columns of those before.
-        variants, places = dict[tuple[str, ...], str](), dict[tuple[str, ...], _Places]()
+        rows, read = [], {name: _Reader(fields, self.is_sparse) for name, fields in self.variants.items()}
         for number, (key, cells) in enumerate(value.items() if is_keyed else enumerate(value), 1):
-            where = str(key) if is_keyed else f"[{key}]"
             try:
                 if not isinstance(cells, dict):
                     raise FormatError(f"expected an object; found {cells!r:.40}")
-                variant = variants.get(columns := tuple(cells)) or variants.setdefault(columns, self._variant(cells))
-                fields = self.variants[variant]
-                outer = _outer(fields)
-                flat = flattened(cells, outer) if outer else cells
-                columns = variant, *flat
-                found = places.get(columns) or places.setdefault(columns, _places(fields, flat))
-                said, further = _parsed(found, flat, self.is_sparse)
+                variant = self._variant(cells)
+                said, further = read[variant](cells)
             except FormatError as error:
+                where = str(key) if is_keyed else f"[{key}]"
                 raise FormatError(error.problem, field=f"{where}.{error.field}".rstrip(".")) from None
-            if is_keyed:
-                said = {self.key: key, "key": key, **given(said)}
-            further = _nested(further, outer) if outer else further
+            said = {self.key: key, "key": key, **given(said)} if is_keyed else said
             rows.append(Row(number, {**said, self.to: variant} if self.to else said, further))
         return rows
 
@@ -487,24 +478,17 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _parsed(
         self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: AbstractSet[str] | None
     ) -> Iterator[Row]:
-        places: dict[tuple[str, ...], _Places] = {}
         strange: Counter[str] = Counter()
-        count, outer = 0, _outer(self.fields)
-        ids = self._ids() if self.is_guarded else set[str]()
+        count, read, key = 0, _Reader(self.fields, self.is_sparse), _Reader(self.fields[:1])
+        ids = self._ids() if self.is_guarded and is_text else None
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
-            flat = flattened(cells, outer) if outer else cells
-            columns = tuple(flat)
             try:
-                known = places.get(columns)
-                if known is None:
-                    known = places[columns] = _places(self.fields, flat)
-                if only is not None:
-                    with contextlib.suppress(ValueError):
-                        if ident(_value(flat, known[0][0][1])[1]) not in only:
-                            continue
-                if self.is_guarded and is_text and "'" in "".join(cells.values()):
-                    flat = {column: cell if column in ids else active(cell) for column, cell in flat.items()}
-                said, further = _parsed(known, flat, self.is_sparse)
+                if only is not None and key(cells)[0][self.fields[0].to] not in only:
+                    continue
+                shown = cells
+                if ids is not None and "'" in "".join(cells.values()):
+                    shown = {column: cell if column in ids else active(cell) for column, cell in cells.items()}
+                said, further = read(shown)
             except FormatError as error:
                 raise FormatError(error.problem, path=name, line=line, field=error.field) from None
             if (wrong := self.check(said)) is not None:
@@ -514,7 +498,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                 strange.update(
                     column for column, value in further.items() if column and value not in (None, "", {}, [])
                 )
-            yield Row(line, said, _nested(further, outer) if outer else further, cells)
+            yield Row(line, said, further, cells)
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
         if strange:
@@ -691,40 +675,50 @@ def _listed(columns: Collection[str]) -> str:
     return ", ".join(list(columns)[:_SHOWN]) + ", …" * (len(columns) > _SHOWN)
 
 
-def _parsed(places: _Places, cells: Cells, is_sparse: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a row, which is flat, says by our names, and the fields that nobody knows; errors name the field.
+class _Reader:
+    """Reads rows; most have the columns of those before.
 
     Args:
-        places: which columns are which fields.
-        cells: the row.
+        fields: what a row says.
         is_sparse: whether known fields that are there without a value are kept among the others.
     """
-    said: dict[str, Any] = {}
-    others: dict[str, Any] = {}
-    for field, names in places[0]:
-        if not names:
-            said[field.to] = field.default
-            continue
-        column, value = _value(cells, names)
-        if len(names) > 1:
-            others.update((name, cells[name]) for name in names if name != column and cells.get(name))
-        if value is None or (field.default is COLUMN and not str(value).strip()):
-            if field.default is REQUIRED:
-                raise FormatError("is empty", field=column)
-            other = None if field.default is COLUMN else field.default
-            said[field.to] = field.parse("") if field.default is PRESENT else other
-            if is_sparse and field.default is not PRESENT:
-                others[column] = cells[column]
-            continue
-        try:
-            said[field.to] = field.parse(value)
-        except FormatError as error:
-            inner = error.field if error.field.startswith("[") else f".{error.field}"
-            raise FormatError(error.problem, field=column + inner) from None
-        except ValueError as error:
-            problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
-            raise FormatError(problem, field=column) from None
-    return said, {column: cells[column] for column in places[1]} | others
+
+    def __init__(self, fields: Sequence[Field], is_sparse: bool = False) -> None:
+        self._fields, self._is_sparse, self._outer = fields, is_sparse, _outer(fields)
+        self._places: dict[tuple[str, ...], _Places] = {}
+
+    def __call__(self, cells: Cells) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a row says by our names, and the fields that nobody knows; errors name the field."""
+        cells = flattened(cells, self._outer) if self._outer else cells
+        columns = tuple(cells)
+        places = self._places.get(columns) or self._places.setdefault(columns, _places(self._fields, cells))
+        said: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for field, names in places[0]:
+            if not names:
+                said[field.to] = field.default
+                continue
+            column, value = _value(cells, names)
+            if len(names) > 1:
+                others.update((name, cells[name]) for name in names if name != column and cells.get(name))
+            if value is None or (field.default is COLUMN and not str(value).strip()):
+                if field.default is REQUIRED:
+                    raise FormatError("is empty", field=column)
+                other = None if field.default is COLUMN else field.default
+                said[field.to] = field.parse("") if field.default is PRESENT else other
+                if self._is_sparse and field.default is not PRESENT:
+                    others[column] = cells[column]
+                continue
+            try:
+                said[field.to] = field.parse(value)
+            except FormatError as error:
+                inner = error.field if error.field.startswith("[") else f".{error.field}"
+                raise FormatError(error.problem, field=column + inner) from None
+            except ValueError as error:
+                problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
+                raise FormatError(problem, field=column) from None
+        further = {column: cells[column] for column in places[1]} | others
+        return said, _nested(further, self._outer) if self._outer else further
 
 
 def _sieve(names: Sequence[str], only: AbstractSet[str], first: bytes) -> Callable[[bytes], bool]:
@@ -735,14 +729,21 @@ def _sieve(names: Sequence[str], only: AbstractSet[str], first: bytes) -> Callab
         only: the wanted ids.
         first: a line.
     """
-    kept = {*only, ""}
-    if first.lstrip()[:1] != b"{":
-        return lambda line: line.partition(b"\t")[0].decode().strip() in kept
-    said = parse_json(first)
-    field = next((one for one in names if said.get(one) not in (None, "")), names[0])
-    id_alone: Any = defstruct("_Id", [("id", str | int | None, None)], rename={"id": field})
-    decode = Decoder(id_alone).decode
-    return lambda line: str(decode(line).id or "").strip() in kept
+    kept, decode = {*only, ""}, None
+    if first.lstrip()[:1] == b"{":
+        said = parse_json(first)
+        field = next((one for one in names if said.get(one) not in (None, "")), names[0])
+        id_alone: Any = defstruct("_Id", [("id", str | int | None, None)], rename={"id": field})
+        decode = Decoder(id_alone).decode
+
+    def may_be(line: bytes) -> bool:
+        try:
+            found = line.partition(b"\t")[0].decode() if decode is None else str(decode(line).id or "")
+        except (ValueError, RecursionError):
+            return True
+        return found.strip() in kept
+
+    return may_be
 
 
 def _written(fields: Sequence[Field], said: Mapping[str, Any], is_sparse: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, warn
@@ -18,7 +18,7 @@ from rubric_measures.formats.base import PathName, cells_of, delimiter_of
 Cells: TypeAlias = Mapping[str, Any]
 # What rows an object is that stands alone in a file at this line.
 Unwrap: TypeAlias = Callable[[int, dict[str, Any]], list[tuple[int, Any]]]
-# By a first line whether others may be wanted.
+# By a first line, or JSON text, whether others may be wanted; whoever reads these says what is wrong with them.
 Sieve: TypeAlias = Callable[[bytes], Callable[[bytes], bool]]
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
@@ -65,7 +65,7 @@ def rows_of(
         is_quoted: whether cells of TSV without a header may stand in quotes; those of other tables always may.
         by_hand: whether people write such files: then no JSON object may name a field twice.
         unwrap: (line, object) -> the rows that one object holds, where it stands alone; see `unwrapped`.
-        sieve: tells of JSON lines, and of lines with tabs and no header, which are read; others are passed over.
+        sieve: tells which JSON texts, and lines with tabs and no header, are read; others are passed over.
 
     Raises:
         InputError: the file cannot be opened, or the source is no table.
@@ -94,7 +94,7 @@ def rows_of(
     lines = _cells(source, name, delimiter_of(first), is_plain)
     if is_plain and sieve is not None:
         one = next(lines)
-        found = _wanted_lines(source, sieve, first.encode(), one[0])
+        found = _wanted_lines(source, sieve(first.encode()), one[0])
         lines = chain([one], ((line, _letters(data, name, line).split("\t")) for line, data in found))
     return _delimited(lines, name, is_header, bare if "\t" in first else ())
 
@@ -173,33 +173,30 @@ def _json(
     source: PathName, name: str, by_hand: bool, unwrap: Unwrap, sieve: Sieve | None
 ) -> Iterator[tuple[int, Cells]]:
     texts = json_texts(source)
-    first, second = next(texts, None), next(texts, None)
-    if first is None:
-        return
-    # Of several objects on one line, or one over several, all were read to find their ends.
-    if sieve and second and first[0] < second[0] and b"\n" not in first[1] and peek_head(source).lstrip()[:1] == b"{":
-        texts = _wanted_lines(source, sieve, first[1], second[0])
-    for line, data in chain([first], [] if second is None else [second], texts):
+    head = list(islice(texts, 2))
+    if sieve is not None and head:
+        (line, first), (after, _) = head[0], head[-1]
+        parse_json(first, path=name, line=line)
+        may_be = sieve(first)
+        # Elements of a list, and objects over several lines or several on one, are read to find their ends.
+        are_lines = line < after and b"\n" not in first and peek_head(source).lstrip()[:1] == b"{"
+        texts = _wanted_lines(source, may_be, after) if are_lines else (one for one in texts if may_be(one[1]))
+    for line, data in chain(head, texts):
         value = parse_json(data, path=name, line=line)
         if by_hand:
             check_keys(data, path=name, line=line)
-        alone = second is None and isinstance(value, dict)
+        alone = len(head) == 1 and isinstance(value, dict)
         for number, row in unwrap(line, value) if alone else [(line, value)]:
             if not isinstance(row, dict):
                 raise FormatError(f"expected an object, found {row!r:.40}", path=name, line=number)
             yield number, row
 
 
-def _wanted_lines(source: PathName, sieve: Sieve, first: bytes, after: int) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file behind one that may be wanted; whoever reads them says what is wrong with others."""
-    may_be = sieve(first)
+def _wanted_lines(source: PathName, may_be: Callable[[bytes], bool], after: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file behind one that may be wanted."""
     with open_binary(source) as stream:
         for number, line in enumerate(stream, 1):
-            try:
-                is_wanted = may_be(line)
-            except (ValueError, RecursionError):
-                is_wanted = True
-            if is_wanted and number > after and not line.isspace():
+            if may_be(line) and number > after and not line.isspace():
                 yield number, line.rstrip(b"\r\n")
 
 
@@ -237,7 +234,7 @@ def _delimited(
         known = next((tuple(names) for names in bare if len(names) == len(columns)), None)
         if known is None:
             # The header lacks something: whoever knows the columns says what.
-            return Rows(name, iter([(first[0], dict.fromkeys(columns))]), True)
+            return Rows(name, iter([(first[0], dict.fromkeys(columns, ""))]), True)
         columns, said, lines = known, "first line", chain([first], lines)
     _check_columns(columns, name, first[0])
 

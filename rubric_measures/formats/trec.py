@@ -1,21 +1,15 @@
-"""Runs and qrels of TREC: read, checked, written; ids with spaces or control characters are percent-encoded.
+"""TREC runs and qrels, read, checked and written; and the rankings inside of graded records as runs.
 
-TREC runs and qrels of any shape, line by line: slow, tolerant, and able to say which line is wrong.
+Two readers give the same. The fast one takes some megabytes at a time and knows regular files only: the lines of each
+query stand together, all have the same number of columns, and nothing is wrong. At the first doubt the whole file is
+left to the careful one, which goes line by line, knows every shape, and names the line where something is wrong.
 
-TREC runs and qrels in which nothing is in doubt, a query at a time: fast, or nothing at all.
-
-A file is regular when the lines of each query stand together, all have the same number of columns, a run has one tag,
-and nothing is wrong. At the first doubt the whole file is left to `_trec_checked`, which knows every shape and names
-the line where something is wrong.
-
-TREC runs and qrels: reading (fast, and line by line where a file is in doubt), and writing.
-
-The rankings inside graded records as runs: ordered by rank; documents that have no record keep their places.
+Ids with spaces or control characters are percent-encoded where they are written. Documents of records that have no
+record keep their places.
 """
 
 from __future__ import annotations
 
-import functools
 import io
 import logging
 import math
@@ -30,9 +24,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import CONTROL, FormatError, InputError, counted, warn
+from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import (
-    atomic_writer,
     decode_text,
     note_unfinished,
     open_binary,
@@ -41,7 +34,7 @@ from rubric_measures.base.files import (
     run_of_file,
 )
 from rubric_measures.base.plugins import say_once
-from rubric_measures.formats.base import Format, Head, PathName, is_number
+from rubric_measures.formats.base import Format, Head, PathName, is_number, write_columns
 from rubric_measures.types.entities import Qrel, Ranking, Run, by_rank, put_in_order, rank_texts
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
@@ -50,46 +43,8 @@ if TYPE_CHECKING:
     from rubric_measures.records.models import QueryPassages
 
 _LOG = logging.getLogger("rubric_measures")
-# Spaces part the columns, and a terminal would obey the others.
-_SPACE = re.compile(r"[\s" + CONTROL[1:])
-# Ids that are remembered at a time: rows repeat those of queries, documents and items.
-_MANY = 1 << 16
 # More threads would wait for each other: part of the work holds the interpreter.
 _MOST_WORKERS = 8
-
-
-@functools.lru_cache(_MANY)
-def written_id(identifier: str) -> str:
-    """The id as TREC files have it: spaces and control characters as `%20` and the like.
-
-    >>> written_id("my answer")
-    'my%20answer'
-    """
-    if identifier.isprintable() and " " not in identifier:
-        return identifier
-    return _SPACE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), identifier)
-
-
-class IdCleaner(dict[str, str]):
-    """Percent-encodes the spaces of ids, and counts the ids that had some.
-
-    Calling it with an id gives the id to write; `InputError` for an empty one.
-    """
-
-    def __call__(self, identifier: str) -> str:
-        """The id to write; an `InputError` for an empty one."""
-        if not identifier:
-            raise InputError("an empty id cannot be written to a TREC file")
-        written = written_id(identifier)
-        if written != identifier:
-            self[identifier] = written
-        return written
-
-    def say(self, name: str) -> None:
-        """Says once, with the count, that ids were changed in the file `name`."""
-        if self:
-            text = "%s: %d ids hold spaces or control characters and were percent-encoded (%r became %s, another id)"
-            warn(text, name, len(self), *next(iter(self.items())))
 
 
 # Of the comments that ir_metadata puts at the top of a run (Breuer, Keller and Schaer, SIGIR 2022).
@@ -464,40 +419,32 @@ def runs_of_files(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
     return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
 
 
-def write_qrels(path: str | os.PathLike[str], qrels: Iterable[tuple[str, str, float, str]]) -> None:
+def write_qrels(path: PathName, qrels: Iterable[tuple[str, str, float, str]]) -> None:
     """Writes judgments (query_id, doc_id, relevance, iteration) as `query_id iteration doc_id relevance`, in order.
 
     A relevance with a fraction is written with it, which this package reads and trec_eval does not.
 
-    Spaces inside an id are written as `%20` and the like, said once with the count.
-
     Raises:
-        InputError: the file cannot be written, or an id is empty.
+        InputError: see `write_columns`.
     """
-    clean = IdCleaner()
-    with atomic_writer(path) as stream:
-        for query_id, doc_id, relevance, iteration in qrels:
-            stream.write(f"{clean(query_id)} {clean(iteration)} {clean(doc_id)} {as_number(relevance)}\n")
-    clean.say(path_name(path))
+    write_columns(path, ((query_id, of, doc_id, as_number(label)) for query_id, doc_id, label, of in qrels))
 
 
-def write_runs(path: str | os.PathLike[str], runs: Iterable[Run]) -> None:
+def write_runs(path: PathName, runs: Iterable[Run]) -> None:
     """Writes runs as `query_id Q0 doc_id rank score tag`, ranks from 1 in the one sort, one run after the other.
 
-    Spaces inside an id are written as `%20` and the like, said once with the count.
-
     Raises:
-        InputError: the file cannot be written, or an id is empty.
+        InputError: see `write_columns`.
     """
-    clean = IdCleaner()
-    with atomic_writer(path) as stream:
-        for run in runs:
-            tag = clean(run.run_id)
-            for query_id, ranking in run.rankings.items():
-                written = clean(query_id)
-                for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), 1):
-                    stream.write(f"{written} Q0 {clean(doc_id)} {rank} {score!r} {tag}\n")
-    clean.say(path_name(path))
+    write_columns(
+        path,
+        (
+            (query_id, "Q0", doc_id, rank, score, run.run_id)
+            for run in runs
+            for query_id, ranking in run.rankings.items()
+            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), 1)
+        ),
+    )
 
 
 def read_passage_qrels(path: PathName) -> list[Qrel]:

@@ -118,7 +118,7 @@ def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
         ("qid,text,author\nq1,,Ada\n", ":2: text is empty; remove the row, or give the item a text"),
         ('{"nugget_dict": {"Why?": {"So.": []}}}', "not say of which query it is; call it FILE_QUERY.preload.json"),
         ('{"a": 1}\n', ": text: is no test bank (expected a text; found '1')"),
-        ('[]\n{"query_id": "q1", "text": "Why?"}\n', ": is no test bank (holds no items)"),
+        ('[]\n{"query_id": "q1", "text": "Why?"}\n', ":2: is not JSON: something stands behind the list"),
     ],
 )  # fmt: skip
 def test_what_lacks_a_column_is_told_which(tmp_path: Path, text: str, said: str) -> None:

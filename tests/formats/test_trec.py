@@ -12,13 +12,13 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
+from rubric_measures.formats.base import written_id
 from rubric_measures.formats.trec import (
     distinct_run_names,
     read_qrels,
     read_run,
     write_qrels,
     write_runs,
-    written_id,
 )
 from rubric_measures.types.entities import Qrel, Run, make_run
 from tests.example_records import write_all, write_text
