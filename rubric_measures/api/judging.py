@@ -27,7 +27,6 @@ from rubric_measures.types.entities import Preference
 if TYPE_CHECKING:
     from rubric_measures.formats.answers import Answer
     from rubric_measures.games.tournaments import Tournament
-    from rubric_measures.measures.grade_sets import Grader
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Progress
 
@@ -49,7 +48,6 @@ def tournament(
     model: str | Backend | None = None,
     save: _File | None = None,
     documents: _File | None = None,
-    label_grader: str | Grader | None = None,
     prompt: str = "",
     games_per: str = "",
     asking: Asking = Asking(),
@@ -76,7 +74,6 @@ def tournament(
             `litellm:PROVIDER/NAME`. In Python also a backend of your own.
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.
-        label_grader: whose direct labels count, where records have those of several.
         prompt: the name of a prompt or a .toml file; by default the one for the model.
         games_per: `query=5` plays five random pairs a query, balanced; nothing plays all pairs. As of RAGDoll also
             `pair=N`, random queries of a pair, and `agent=N`, games of an agent in a query.
@@ -104,7 +101,6 @@ def tournament(
         "queries": queries,
         "save": save,
         "documents": documents,
-        "label_grader": label_grader,
         "prompt": prompt,
         "games_per": games_per,
         **given_of(asking),
@@ -138,7 +134,7 @@ def tournament(
         found = _all_of(answers, Answer, read_answers)
         with naming(*answers):
             of_queries = answers_by_query(found)
-        references = load_references(documents, label_grader)
+        references = load_references(documents)
         saved = _saved(save)
         asked = calls.to(model)
         mine: list[Preference] = []

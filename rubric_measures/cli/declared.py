@@ -42,7 +42,7 @@ _SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "answers", "sys
 _REPEATED = frozenset({"collection", "grader", "model", "prompt"})
 _WITH_COMMAS = frozenset({"queries"})
 # Where the last of two values would be used in silence.
-_ONCE = frozenset({"base_url", "grader", "label_grader", "grader_b"})
+_ONCE = frozenset({"base_url", "grader", "grader_b"})
 # Classes of objects whose fields are a group of options.
 _SETTINGS = frozenset({"Asking", "Calls", "Draws", "Tests", "Printed", "PrintedBoard", "PrintedPage"})
 _OUTPUTS = ("output", "plot", "report", "save", "scores")

@@ -35,7 +35,6 @@ from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.answers import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.banks import is_bank
 from rubric_measures.grading.asking import Asking
-from rubric_measures.measures.grade_sets import Grader
 from rubric_measures.measures.measure import parse_measures
 from rubric_measures.models.settings import Calls
 from rubric_measures.prompts.library import load_prompt
@@ -65,7 +64,6 @@ def grade(
     runs: Runs | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     documents: _File | None = None,
-    label_grader: str | Grader | None = None,
     queries: Iterable[str] | None = None,
     limit: int | None = None,
     output: _File | None = None,
@@ -96,8 +94,8 @@ def grade(
         measures: ask only for grades that can change these: RubricCover, NuggetV, NuggetW, NuggetA, WeightedCover.
         runs: the runs that measures score; by default the rankings in the records. In Python as `score` takes them.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
-        documents: for prompts about answers, what to show: graded records, or a collection.
-        label_grader: whose direct labels count, where `documents` has those of several.
+        documents: for prompts about answers, what to show: graded records with labels by one grader, or a
+            collection.
         queries: grade only these queries; the others are left out.
         limit: grade only this many passages of each query, the first ones.
         output: a file for the graded records; they are written query by query and not held in memory. The cache and
@@ -117,8 +115,8 @@ def grade(
     run = _Grading(model, prompt, asking, calls, queries, limit, output, give_up_after, dry_run, progress)
     run = run.kept(passages, bank, query_texts, documents)
     made = run.test_bank(bank, query_texts)
-    if documents is not None or label_grader is not None:
-        run = run.showing(documents, label_grader)
+    if documents is not None:
+        run = run.showing(documents)
     needed = _needed(measures, runs) if measures or runs is not None else None
     return run.over(passages, made, _files(passages), bank, needed=needed)
 
@@ -260,11 +258,11 @@ class _Grading:
         keep_cache(calls.cache, self.output, manifest, passages, *read)
         return dataclasses.replace(self, prompts=prompts, queries=wanted, calls=calls, manifest=manifest)
 
-    def showing(self, source: _File | None, grader: str | Grader | None) -> _Grading:
+    def showing(self, source: _File) -> _Grading:
         """The same, with the documents that are shown beside answers."""
         from rubric_measures.grading.pairwise import documents_text, load_references
 
-        found = load_references(source, grader)
+        found = load_references(source)
         shown = {query_id: documents_text(those) for query_id, those in found.items() if those}
         return dataclasses.replace(self, asking=dataclasses.replace(self.asking, document_texts=shown or None))
 

@@ -22,11 +22,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, refuse_ignored, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import peek_head
-from rubric_measures.corpora.loading import grader_of
 from rubric_measures.formats.answers import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
 from rubric_measures.grading.generation import Caller
@@ -141,9 +138,7 @@ class Reference(NamedTuple):
 _LEAST = 2  # the lowest label of documents that are shown, as the paper has it (of 0 to 2)
 
 
-def references_of_records(
-    groups: Iterable[QueryPassages], wanted: Grader | None = None
-) -> dict[str, tuple[Reference, ...]]:
+def references_of_records(groups: Iterable[QueryPassages]) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query with their annotations, best label first, then by id.
 
     The label is a model's direct label, its reply being the annotation; where a passage has none, the highest judgment
@@ -151,12 +146,11 @@ def references_of_records(
 
     Args:
         groups: graded records.
-        wanted: whose direct labels count; needed where there are those of several.
 
     Raises:
         InputError: there are direct labels of several prompts, models or settings.
     """
-    labels = GradeSetSelector(replace(wanted or Grader(), kind="direct"), "the documents", "label_grader")
+    labels = GradeSetSelector(Grader(kind="direct"), "the documents", "documents")
     found: dict[str, tuple[Reference, ...]] = {}
     for group in groups:
         references = []
@@ -173,21 +167,17 @@ def references_of_records(
     return found
 
 
-def load_references(
-    source: str | os.PathLike[str] | None, label_grader: str | Grader | None = None
-) -> dict[str, tuple[Reference, ...]]:
+def load_references(source: str | os.PathLike[str] | None) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query: of graded records with their annotations, or of a collection.
 
     Args:
         source: a file of graded records, or a collection with judgments: a folder, a file, or an ir_datasets id; None
             shows nothing.
-        label_grader: whose direct labels of records count; needed where there are those of several.
 
     Raises:
         InputError: the source cannot be read, or no document has a label that is shown.
     """
     if source is None:
-        refuse_ignored(["label_grader"] if label_grader is not None else [], "here", "documents")
         return {}
     source = os.fspath(source)
     if Path(source).is_file() and peek_head(source).lstrip().startswith(b"["):
@@ -202,7 +192,7 @@ def load_references(
         relevant = [row for row in known.judgments if row.relevance >= _LEAST]
         texts = texts_of(known.docs_store(), [row.doc_id for row in relevant])
         groups = pool((), texts, judgments=relevant, judged=True, missing="skip") if relevant else ()
-    found = references_of_records(groups, grader_of(label_grader))
+    found = references_of_records(groups)
     if not any(found.values()):
         raise InputError(f"{source}: no document has a label of {_LEAST} or more")
     return found

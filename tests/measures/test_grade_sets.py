@@ -150,29 +150,6 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
     assert choices_of(keys).count("set=") == 2 and "set=" not in choices_of(keys[:1])
 
 
-def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sun = {**DIRECT, "prompt_info": {"prompt_class": "Sun"}}
-    labels = [DIRECT | made("aaaa"), DIRECT | made("bbbb") | {"answer": "the reason"}, sun | made("cccc")]
-    path = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], None, None, labels)]]])
-    (tmp_path / "queries.tsv").write_text("q1\tletters\n")
-    (tmp_path / "own.toml").write_text(
-        'target = "answer"\nparser = "rating"\nscale = [0, 4]\ncovers = 3\ntext = "{query} {documents} {answer}"\n'
-    )
-    (tmp_path / "replies.jsonl").write_text('{"contains": "the reason", "reply": "4"}\n{"reply": "1"}\n')
-    write_lines(tmp_path / "answers.jsonl", [["q1", [passage("q1", "answer", [])]]])
-    command = ["grade", str(tmp_path / "answers.jsonl"), "--query-texts", str(tmp_path / "queries.tsv")]
-    command += ["--prompt", str(tmp_path / "own.toml"), "--model", f"scripted:{tmp_path / 'replies.jsonl'}"]
-    command += ["--documents", str(path), "-o", str(tmp_path / "graded.jsonl")]
-    assert main(command) == 2
-    assert "several grade sets are left" in (said := capsys.readouterr().err) and "--label-grader" in said
-    assert main([*command, "--label-grader", "prompt=Thomas"]) == 2
-    assert main([*command, "--label-grader", "prompt=Thomas,set=bb"]) == 0
-    [entry] = load_graded(tmp_path / "graded.jsonl")[0].passages[0].grades or ()
-    assert entry.self_rating == 4
-
-
 def told(ratings: dict[str, int], options: dict[str, Any], **prompt_info: Any) -> dict[str, Any]:
     """A grade set of another program, which says something about its settings."""
     entry = grade_set(ratings)
