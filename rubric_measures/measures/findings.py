@@ -10,8 +10,8 @@ import logging
 import math
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from functools import cache
 from urllib.parse import unquote
 
@@ -34,6 +34,8 @@ DROPPED = (
 )
 # So many grades or documents, or queries, have to be odd.
 _MANY, _QUERIES = 20, 4
+# Of so few ids without grades one is odd that is written in another way; of more, three are.
+_FEW = 10
 # What right grades show less often is no chance.
 _CHANCE = 0.001
 # Of so many queries ids are looked at where some documents have no grade.
@@ -192,13 +194,14 @@ class Looked(Struct):
     _facts: dict[str, tuple[float, ...]] = {}
     # Of items: weight, whether it is vital, and whether it alone has no grade.
     _items: list[Array] = field(default_factory=lambda: [np.zeros((3, 0))])
-    # Of runs, query by query: how many grades of what they rank are above 0, and above 1.
-    _above: list[tuple[Sequence[str], Array]] = field(default_factory=list)
+    # Of runs that rank no grade above 1: how many of what they rank are above 0; of others None.
+    _low: dict[str, int | None] = field(default_factory=dict)
     # Of runs: the queries that they rank; those where nearly all documents have one score; an id of those where none of
-    # the first documents has a grade; ids without grades, each with one of the grades.
+    # the first documents has a grade; how many ids have no grades, and such ids, each with one of the grades.
     _ranked: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _tied: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _strange: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _lost: Counter[str] = field(default_factory=Counter)
     _alike: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, grades: QueryGrades, rankings: Mapping[str, RankedRows]) -> None:
@@ -215,13 +218,13 @@ class Looked(Struct):
         lost = dict[str, list[str]]()
         # An answer is no document of a collection.
         is_sampled, are_answers = len(self._facts) <= SAMPLED and not grades.answers, bool(grades.answers)
-        rows = np.concatenate([*(one.rows for one in rankings.values()), []]).astype(int)
-        numbers = np.repeat(np.arange(len(rankings)), [len(one.rows) for one in rankings.values()])
         # The last one stands for documents without a grade.
-        counts = (np.append((grades.grades > level).sum(axis=1), 0)[rows] for level in (0, 1))
-        self._above.append(([*rankings], np.array([np.bincount(numbers, one, len(rankings)) for one in counts])))
+        above_0, above_1 = (np.append((grades.grades > level).sum(axis=1), 0) for level in (0, 1))
         for run_id, one in rankings.items():
             self._ranked[run_id].append(name)
+            if (low := self._low.get(run_id, 0)) is not None:
+                rows = np.array(one.rows, int)
+                self._low[run_id] = None if above_1[rows].any() else low + int(above_0[rows].sum())
             if one.is_tied:
                 self._tied[run_id].append(name)
             is_strange = len(one.heads) > 0 and not are_answers and one.rows[0] < 0 and max(one.rows[:HEAD]) < 0
@@ -231,6 +234,7 @@ class Looked(Struct):
                 lost[run_id] = [doc_id for doc_id, row in zip(one.heads, one.rows, strict=False) if row < 0]
         find = cache(Near(grades.docs if any(lost.values()) else ()).find)
         for run_id, ids in lost.items():
+            self._lost[run_id] += len(ids)
             pairs = ((doc_id, near) for doc_id in ids if (near := find(doc_id)))
             # A known document that is ranked as well is another one.
             self._alike[run_id] += [pair for pair in pairs if grades.docs[pair[1]] not in rankings[run_id].rows]
@@ -290,12 +294,8 @@ class Looked(Struct):
             yield Note(f"{text} up to {highest:g}: are some of them on the scale 0 to 1?", (such,))
         share = 1 - above_1.sum() / max(above_0.sum(), 1)
         # Of labels in words such as support a weak run may have partial ones alone.
-        doubted = self._ranked if highest > (2 if known.all() else 1) else ()
-        above = dict.fromkeys(doubted, np.zeros(2))
-        for runs, counts in self._above if above else ():
-            above.update({run: above[run] + of_run for run, of_run in zip(runs, counts.T, strict=True)})
-        found = {run: many for run, (many, more) in above.items() if not more}
-        if below := [run for run, many in found.items() if many >= _MANY and share**many < _CHANCE]:
+        found = self._low if highest > (2 if known.all() else 1) else {}
+        if below := [run for run, many in found.items() if (many or 0) >= _MANY and share**many < _CHANCE]:
             text = f"no grade of {len(below)} runs ({below[0]}) is above 1, and others go up to {highest:g}"
             yield Note(f"{text}: are these on two scales?", tuple(below))
         for place in range(_QUERIES, len(names) - _QUERIES + 1 if sizes.all() and not parts.any() else 0):
@@ -312,7 +312,8 @@ class Looked(Struct):
 
     def _of_runs(self) -> Iterator[Note]:
         """Runs of other documents, or of constant scores; each once for all runs."""
-        alike = {run_id: pairs[0] for run_id, pairs in self._alike.items() if len(pairs) > 2}
+        least = {run_id: 1 if lost <= _FEW else 3 for run_id, lost in self._lost.items()}
+        alike = {run_id: pairs[0] for run_id, pairs in self._alike.items() if len(pairs) >= least[run_id]}
         for run_id, pair in list(alike.items())[:1]:
             yield _alike("documents", run_id, *pair)
         sizes = {run_id: len(queries) for run_id, queries in self._ranked.items()}

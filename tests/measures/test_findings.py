@@ -162,6 +162,12 @@ def test_ids_that_are_nearly_those_of_the_grades_are_named_with_the_near_one(cha
     assert said.text.startswith("ids of queries of run run0") and said.ids[0] == "run0"
 
 
+def test_one_id_that_is_nearly_one_of_the_grades_is_named_where_few_have_no_grade() -> None:
+    one = a_run(lambda doc: doc.replace("d03", "d%2003"))
+    rows = [row._replace(doc_id=row.doc_id.replace("d03", "d 03")) for row in graded()]
+    assert any("('d%2003' and 'd 03'): write them in one" in text for text in warnings(board_of(rows, one)))
+
+
 def test_forms_of_letters_that_look_the_same_are_shown_in_ascii() -> None:
     rows = [row._replace(doc_id=f"\u00e9{row.doc_id}") for row in graded()]
     (said,) = warnings(board_of(rows, a_run("e\u0301{}".format)))
