@@ -220,10 +220,10 @@ class FormatError(InputError):
 
 @contextlib.contextmanager
 def naming(*names: object) -> Iterator[None]:
-    """Puts the name of the file, or the first of them, before what is wrong with its content and names no file.
+    """Puts the name of the file, or of all of them, before what is wrong with the content and names no file.
 
     Args:
-        names: the files whose contents are looked at; what is no name of a file is passed over.
+        names: the files one of which is to blame; what is no name of a file is passed over.
 
     Raises:
         InputError: as it is raised inside, with the name.
@@ -231,15 +231,15 @@ def naming(*names: object) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        called = [os.fspath(name) for name in names if isinstance(name, str | os.PathLike)]
+        called = list(dict.fromkeys(os.fspath(name) for name in names if isinstance(name, str | os.PathLike)))
         is_of_content = type(error) in (InputError, FormatError, MeasureError) or getattr(error, "kind", "") == "query"
-        if not is_of_content or not called or any(name in str(error) for name in called):
+        is_named = getattr(error, "path", "") or any(name in str(error) for name in called)
+        if not is_of_content or not called or is_named:
             raise
         if isinstance(error, FormatError) and error.line and len(called) == 1:
             raise FormatError(error.problem, path=called[0], line=error.line, field=error.field) from None
-        others = f" and {len(called) - 1} more" if len(called) > 1 else ""
         kind = MeasureError if isinstance(error, MeasureError) else InputError
-        raise kind(f"{called[0]}{others}: {error}", settings=error.settings) from None
+        raise kind(f"{', '.join(called)}: {error}", settings=error.settings) from None
 
 
 class UnknownNameError(InputError):

@@ -20,7 +20,7 @@ from ir_measures.measures.base import Agg, MeanAgg, Measure
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.boards.board import Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs
@@ -207,7 +207,7 @@ class Scoring:
             InputError: another run has the name, or no query is one of the grades.
         """
         if run_id in self.order:
-            raise InputError(f"two runs are called {run_id!r}; rename one")
+            raise FormatError(f"two runs are called {run_id!r}; rename one", path=path)
         refuse_other(path or run_id, found.keys(), self.scorers.keys())
         self.order[run_id] = [name for name, ranking in found.items() if ranking is not None]
         self._unknown[run_id] = sorted(found.keys() - self.scorers.keys())

@@ -130,6 +130,7 @@ def _copied(source: Path, target: Path) -> Path:
     try:
         return Path(shutil.copytree(source, target, dirs_exist_ok=True))
     except shutil.Error as error:
+        shutil.rmtree(target, ignore_errors=True)
         raise InputError(f"{target}: cannot be written ({error.args[0][0][2]})") from None
 
 

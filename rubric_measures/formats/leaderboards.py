@@ -102,6 +102,8 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
     """
     if _are_scores(rows[:1]):
         return "scores"
+    if {tuple(row[1:2]) for row in rows} in ({("0",)}, {("Q0",)}) and not any(ALL in row for row in rows):
+        raise FormatError("holds qrels or a run, and no scores of runs; score runs by qrels first", path=name)
     said: dict[Form, Any] = {}
     names = [set(one) for one in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True)][:-1]
     numbers = [one for one in names if all(map(str.isdecimal, one))]
@@ -118,7 +120,7 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in said or COLUMNS)
     text = f"{'could be any' if said else 'is none'} of {named}; write the columns' names above, run_id first"
-    raise FormatError(f"{text}; score qrels or runs first", path=name, line=0 if said else 1, settings=("source",))
+    raise FormatError(text, path=name, line=0 if said else 1, settings=("source",))
 
 
 class Score(NamedTuple):

@@ -928,7 +928,7 @@ def parse_measures(measures: Measures) -> list[Measure]:
 
 
 def _refuse_other_spelling(text: str) -> None:
-    """Says how measures are written that come as trec_eval calls them, or with commas between them; and files.
+    """Says how measures are written that come as trec_eval or papers call them, or with commas between them; and files.
 
     Raises:
         MeasureError: they do.
@@ -938,11 +938,12 @@ def _refuse_other_spelling(text: str) -> None:
     parts = _BY_COMMAS.findall(text)
     if len(parts) > 1:
         raise MeasureNameError(f"{text}: separate measures by blanks, not commas: {' '.join(parts)}")
-    known: list[Measure] = []
+    nuggets = re.fullmatch("([VWA])(_?strict)?", text)
+    known: list[Any] = [f"Nugget{nuggets[1]}{'(strict=True)' * bool(nuggets[2])}"] if nuggets else []
     with contextlib.suppress(ValueError):
-        known = [] if text in ir_measures.measures.registry else ir_measures.parse_trec_measure(text)
+        known = known or ([] if text in ir_measures.measures.registry else ir_measures.parse_trec_measure(text))
     if known:
-        raise MeasureNameError(f"{text} is trec_eval's name; here it is {' '.join(map(str, known))}")
+        raise MeasureNameError(f"{text} is another program's name; here it is {' '.join(map(str, known))}")
 
 
 def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:

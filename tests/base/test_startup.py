@@ -53,7 +53,7 @@ def test_an_extra_that_goes_with_another_version_says_so(tmp_path: Path, monkeyp
 
 
 def test_what_is_wrong_with_a_content_names_its_file() -> None:
-    with pytest.raises(InputError, match=r"^one.json and 1 more: no grades$") as caught, naming("one.json", Path("b")):
+    with pytest.raises(InputError, match=r"^one.json, b: no grades$") as caught, naming("one.json", Path("b")):
         raise InputError("no grades", settings=("bank",))
     assert caught.value.settings == ("bank",)
     # Named already, or not about the content.

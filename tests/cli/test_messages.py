@@ -13,7 +13,7 @@ from rubric_measures.corpora.collections import example_folder
 MIXED_UP = {
     "leaderboard graded.jsonl.gz --bank questions.jsonl -m bm25.run": "bm25.run is a file, and no measure; name",
     "leaderboard graded.jsonl.gz --bank questions.jsonl -m RR,nDCG@10": "separate measures by blanks, not commas",
-    "leaderboard graded.jsonl.gz --bank questions.jsonl -m ndcg_cut_10": "trec_eval's name; here it is nDCG@10",
+    "leaderboard graded.jsonl.gz --bank questions.jsonl -m ndcg_cut_10": "another program's name; here it is nDCG@10",
     "leaderboard graded.jsonl.gz --bank qrels.txt": "qrels.txt:1: is no test bank (its format is qrels)",
     "leaderboard bm25.run qrels.txt -m nDCG@10": "are qrels and run the wrong way round?",
     "leaderboard qrels.txt qrels.txt -m nDCG@10": "it looks like qrels: are qrels and run the wrong way round?",
@@ -26,7 +26,7 @@ MIXED_UP = {
     "leaderboard items.csv bm25.run --bank questions.jsonl -m RubricCover": "items.csv: grades none of the items of "
     "the test bank; it grades 'tone'; name the bank of these grades, or none",
     "evaluate qrels.txt bm25.run ndcg@10": "unknown measure 'ndcg': did you mean nDCG, ",
-    "correlate bm25.run bm25.run": "write the columns' names above, run_id first; score qrels or runs first",
+    "correlate bm25.run bm25.run": "holds qrels or a run, and no scores of runs; score runs by qrels first",
     "leaderboard graded.jsonl.gz --bank questions.jsonl -o board.xlsx": "board.xlsx: Excel is not written here, but ",
     "pool bm25.run --collection queries.tsv -o p.jsonl": "20 of 20 pooled documents (such as d0101) are not in the "
     "collection; name that of the runs, or skip them (--collection, --missing)",

@@ -142,8 +142,9 @@ def test_another_measure_is_not_found(name: str) -> None:
     [
         ("nDCG@10,P@5", "nDCG@10,P@5: separate measures by blanks, not commas: nDCG@10 P@5"),
         ("NuggetV(rel=4,strict=True),AP", "not commas: NuggetV(rel=4,strict=True) AP"),
-        ("ndcg_cut_10", "ndcg_cut_10 is trec_eval's name; here it is nDCG@10"),
-        ("map", "map is trec_eval's name; here it is AP"),
+        ("ndcg_cut_10", "ndcg_cut_10 is another program's name; here it is nDCG@10"),
+        ("map", "map is another program's name; here it is AP"),
+        ("V_strict", "here it is NuggetV(strict=True)"),
         ("P_5", "here it is P@5"),
         ("recall_1000", "here it is R@1000"),
     ],
