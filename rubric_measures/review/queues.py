@@ -10,12 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import path_name
@@ -178,15 +176,6 @@ class Material:
         return {cell: number for number, cell in enumerate(self.cells)}
 
     @cached_property
-    def ranges(self) -> dict[str, range]:
-        """query_id -> the places of its grades in `cells`."""
-        ranges, start = {}, 0
-        for query_id, query in self.queries.items():
-            end = start + sum(len(passage.grades) for passage in query.passages.values())
-            ranges[query_id], start = range(start, end), end
-        return ranges
-
-    @cached_property
     def graded_by(self) -> dict[str, frozenset[CellKey]]:
         """assessor -> the grades in `cells` that have one by the assessor in the records."""
         cells = self.said.assessors.keys() & self.numbers.keys()
@@ -321,28 +310,31 @@ class QueueChoice:
 
 
 class CellQueue:
-    """A queue as the places of its grades in `Material.cells`.
+    """The grades of a queue, in their order.
 
     Args:
-        material: the grades.
-        numbers: the places, in the order of the queue; no place twice.
+        cells: the grades; none twice.
     """
 
-    def __init__(self, material: Material, numbers: NDArray[np.int64]) -> None:
-        self._material, self._numbers = material, numbers
-        self._places = np.full(len(material.cells), -1)
-        self._places[numbers] = np.arange(len(numbers))
+    def __init__(self, cells: Sequence[CellKey]) -> None:
+        self._cells, self._places = cells, {cell: place for place, cell in enumerate(cells)}
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._cells)
 
     def __getitem__(self, place: int) -> CellKey:
-        return self._material.cells[int(self._numbers[place])]
+        return self._cells[place]
 
     def place(self, cell: CellKey) -> int | None:
         """Where a grade stands; None where it is not in the queue."""
-        number = self._material.numbers.get(cell)
-        return None if number is None or self._places[number] < 0 else int(self._places[number])
+        return self._places.get(cell)
+
+
+@lru_cache(maxsize=24)
+def _asked(material: Material, queries: frozenset[str], left: frozenset[tuple[str, str]]) -> CellQueue:
+    """All grades of these queries (of all where none is named) but those of items that count no more."""
+    cells = (cell for cell in material.cells if not queries or cell.query_id in queries)
+    return CellQueue([cell for cell in cells if (cell.query_id, cell.item_id) not in left])
 
 
 def make_queue(material: Material, choice: QueueChoice, snapshot: Snapshot, audit: Sequence[CellKey] = ()) -> CellQueue:
@@ -354,26 +346,17 @@ def make_queue(material: Material, choice: QueueChoice, snapshot: Snapshot, audi
         snapshot: how things stand; only the orders of decisions hang on what assessors say.
         audit: what an audit asks, in its order.
     """
-    cells = material.cells
-    asked = np.zeros(len(cells), dtype=np.bool_)
-    for query_id in choice.queries or material.ranges:
-        if places := material.ranges.get(query_id):
-            asked[places.start : places.stop] = True
-    for query_id in {query_id for query_id, _ in snapshot.left}:
-        for number in material.ranges.get(query_id, ()):
-            asked[number] &= (query_id, cells[number].item_id) not in snapshot.left
-    if choice.order == "audit":
-        drawn = np.array([material.numbers[cell] for cell in audit], dtype=np.int64)
-        return CellQueue(material, drawn[asked[drawn]])
-    if choice.order != "query":
-        chosen = np.zeros(len(cells), dtype=np.bool_)
-        for cell, said in snapshot.grades.items():
-            is_open = choice.order == "decide" and waits_for(said, choice.assessor)
-            chosen[material.numbers[cell]] = is_open or (
-                choice.order == "differ" and _is_split(material, cell, said, choice)
-            )
-        asked &= chosen
-    return CellQueue(material, np.flatnonzero(asked))
+    asked = _asked(material, frozenset(choice.queries), frozenset(snapshot.left))
+    if choice.order == "query":
+        return asked
+    chosen: Iterable[CellKey] = audit
+    if choice.order != "audit":
+        chosen = sorted(snapshot.grades, key=material.numbers.__getitem__)
+    if choice.order == "decide":
+        chosen = (cell for cell in chosen if waits_for(snapshot.grades[cell], choice.assessor))
+    if choice.order == "differ":
+        chosen = (cell for cell in chosen if _is_split(material, cell, snapshot.grades[cell], choice))
+    return CellQueue([cell for cell in chosen if asked.place(cell) is not None])
 
 
 def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
