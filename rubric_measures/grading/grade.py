@@ -312,13 +312,13 @@ class _Grading:
         with fewer_collections():
             groups = _part(source, bank, self.queries, self.limit)
             engine = grader.GradingEngine(
-                runner, tuple(self.prompts), self.asking, change,
+                runner.backend, bank, tuple(self.prompts), self.asking, change,
                 needed=needed, citations=citations, give_up_after=self.give_up_after,
             )  # fmt: skip
-            pairs = engine.check(groups, bank)
+            pairs = engine.check(groups)
             if self.dry_run:
                 with self.calls.asking(runner, dry_run=True) as planned:
-                    plan = grader.estimate(dataclasses.replace(engine, runner=planned), groups, bank)
+                    plan = grader.estimate(engine, groups, planned)
                 if needed is not None:
                     tell("these are the most: what a grade settles is asked no more")
                 return grader.GradedRecords([], report=grader.GradingReport(), plan=plan)
@@ -330,15 +330,14 @@ class _Grading:
             report = grader.GradingReport()
             total = pairs if change is None and needed is None else None
             with self.calls.asking(runner, self.progress, total, stats=report.run) as opened:
-                engine = dataclasses.replace(engine, runner=opened)
                 # Closed before the cache is, also where the output cannot be written.
-                with contextlib.closing(engine.grade_records(groups, bank, report)) as graded:
+                with contextlib.closing(engine.grade_records(groups, opened, report)) as graded:
                     records = grader.GradedRecords.kept(graded, self.output, report=report)
                 given = ", ".join(files)
                 if self.manifest:
                     names = {"passages": given, "bank": "".join(_files(named)), "output": "".join(_files(self.output))}
                     with atomic_writer(self.manifest) as stream:
-                        stream.write(canonical_json(grader.make_manifest(engine, bank, report, names)) + "\n")
+                        stream.write(canonical_json(grader.make_manifest(engine, opened, report, names)) + "\n")
                 greedy = self.asking.temperature == 0 or "temperature" in (self.asking.option or {})
                 deterministic = greedy and getattr(runner.backend, "deterministic", False)
                 grader.note_report(report, deterministic=deterministic, is_kept=self.calls.is_kept)

@@ -18,10 +18,11 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, counted, tell, warn
+from rubric_measures.base.errors import InputError, tell, warn
 from rubric_measures.base.tables import Cell, Column, Report, Table, render
 from rubric_measures.corpora.loading import PassageRecords
 from rubric_measures.grading.asking import BY_RULE, Asking, Outcome, Trial, Unit
@@ -30,15 +31,15 @@ from rubric_measures.grading.recording import (
     GradeSetMaker,
     described,
 )
-from rubric_measures.grading.styles import Style, make_style
-from rubric_measures.models.base import Tally, llm_name
+from rubric_measures.grading.styles import make_style
+from rubric_measures.models.base import Backend, Tally, llm_name
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
 from rubric_measures.records.models import QueryPassages, cited_answers, is_partial
 from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content
 
 if TYPE_CHECKING:
-    from rubric_measures.grading.lazy import NeededFor, Unsettled
+    from rubric_measures.grading.lazy import Made, NeededFor, Unsettled
     from rubric_measures.measures.scoring import Plan
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -61,7 +62,6 @@ class GradingReport:
         never_asked: pairs of passage and item that no measure needs, where grades are asked for measures.
         asked_for: measures with their levels and runs that grades were asked for; empty where for all.
         run: the calls.
-        makers: what made the grades, prompt by prompt; a copy has none.
     """
 
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
@@ -75,11 +75,6 @@ class GradingReport:
     never_asked: int = 0
     asked_for: dict[str, dict[str, None]] = field(default_factory=dict)
     run: RunStats = field(default_factory=RunStats)
-    makers: Sequence[GradeSetMaker] = field(default=(), compare=False, repr=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A copy, or what goes to another process, holds no model.
-        return {**vars(self), "makers": ()}
 
     @property
     def by_status(self) -> Counter[str]:
@@ -116,13 +111,13 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     """
     made = report.by_status
     kept = f" ({report.kept} more were there already)" if report.kept else ""
-    tell(f"{counted(made.total(), 'grade')} of {counted(report.passages, 'passage')}{kept}: {report.run}")
+    tell(f"{made.total()} grades of {report.passages} passages{kept}: {report.run}")
     tell("%d of the calls drew replies again that could not be read", report.run.redrawn)
     tell("%d items were asked about singly, as replies about several did not grade them", report.singly)
     tell("%d stale grades of items that changed or left are taken out", report.taken_out)
     if report.asked_for:
         measures = ", ".join(report.asked_for["measures"])
-        tell(f"{counted(report.never_asked, 'pair')} never asked: no grade of theirs can change {measures}")
+        tell(f"{report.never_asked} pairs never asked: no grade of theirs can change {measures}")
     warn("%d grades are 0 only by the rules of the nuggetizer program", report.by_rule)
     warn(
         "%d grades are of replies that were cut (status truncated)",
@@ -156,8 +151,6 @@ def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]
 
 
 _AHEAD = 10_000  # passages of queries that wait for an earlier one
-# Of each passage that a job asked about its place, and what came of its items.
-_Made = list[tuple[int, list[Outcome]]]
 
 
 def default_prompts(model: str, bank: TestBank, of_pairs: bool = False) -> tuple[str, ...]:
@@ -189,29 +182,19 @@ class _OpenGroup:
     asked_for: dict[int, dict[str, list[str]]] = field(default_factory=dict)
 
 
-def _nothing() -> Job[_Made]:
+def _nothing() -> Job[list[Outcome]]:
     """The job of a query that has all its grades, so that it takes its turn like the others."""
     yield from ()
     return []
 
 
-def _job(style: Style, unit: Unit, number: int) -> Job[_Made]:
-    """The job of a unit of the passage at a place; pairs without a text fail, as nobody can judge them."""
-    if not style.of_pairs:
-        return [(number, (yield from style.job(unit)))]
-    document = "" if unit.text.strip() else f"there is no text of document {unit.doc_id}"
-    why = {item.item_id: document or ("" if item.text.strip() else "the sentence has no text") for item in unit.items}
-    lost = [Outcome(item_id, None, "failed", note=note) for item_id, note in why.items() if note]
-    asked = tuple(item for item in unit.items if not why[item.item_id])
-    return [(number, [*lost, *((yield from style.job(unit._replace(items=asked))) if asked else ())])]
-
-
 @dataclass(frozen=True)
 class GradingEngine:
-    """Styles over one backend, behind one cache.
+    """Styles over one backend, which grade against one bank.
 
     Attributes:
-        runner: backend, cache and limits.
+        backend: the model.
+        bank: the test bank.
         prompts: names of prompts (or of .toml files); empty takes those that fit the bank.
         settings: how prompts are put and replies are read.
         change: what edits did to the bank; then only the items that they touched are graded, in passages that have
@@ -222,7 +205,8 @@ class GradingEngine:
         give_up_after: ends the run where none of its first so many replies can be read; None never does.
     """
 
-    runner: LocalRunner
+    backend: Backend
+    bank: TestBank
     prompts: tuple[str, ...] = ()
     settings: Asking = Asking()
     change: BankChange | None = None
@@ -230,20 +214,20 @@ class GradingEngine:
     citations: int | Literal["all"] | None = None
     give_up_after: int | None = None
 
-    def makers(self, bank: TestBank) -> list[GradeSetMaker]:
+    @cached_property
+    def makers(self) -> list[GradeSetMaker]:
         """One maker of grade sets for each prompt.
 
         Raises:
             UnknownNameError: there is no prompt of a name.
             InputError: a prompt does not grade passages, finds no item of its kind in the bank, or is named twice.
         """
-        backend = self.runner.backend
-        names = self.prompts or default_prompts(backend.model, bank, self.citations is not None)
+        bank, model = self.bank, self.backend.model
+        names = self.prompts or default_prompts(model, bank, self.citations is not None)
         hashed = bank_content(bank)
-        styles = [make_style(backend, name, self.settings) for name in names]
+        styles = [make_style(self.backend, name, self.settings) for name in names]
         makers = [
-            GradeSetMaker(one, backend.model, "" if one.direct or one.of_pairs else hashed, self.change)
-            for one in styles
+            GradeSetMaker(one, model, "" if one.direct or one.of_pairs else hashed, self.change) for one in styles
         ]
         classes = Counter(maker.style.prompt.prompt_class for maker in makers)
         if repeated := [name for name, count in classes.items() if count > 1]:
@@ -267,7 +251,7 @@ class GradingEngine:
             raise InputError("the test bank has no items")
         return makers
 
-    def check(self, groups: Iterable[QueryPassages], bank: TestBank) -> int:
+    def check(self, groups: Iterable[QueryPassages]) -> int:
         """Finds what `grade_records` would find wrong with the input in the middle of the work; asks nothing.
 
         Returns:
@@ -277,11 +261,10 @@ class GradingEngine:
             InputError: as `grade_records`.
             UnknownNameError: as `grade_records`.
         """
-        makers = self.makers(bank)
-        pairs, older, left_out = 0, set(), Counter[str]()
+        makers, pairs, older, left_out = self.makers, 0, set(), Counter[str]()
         for group in groups:
-            text = bank.query_texts.get(group.query_id, "")
-            of = Unit(group.query_id, text, "", "", bank.for_query(group.query_id))
+            text = self.bank.query_texts.get(group.query_id, "")
+            of = Unit(group.query_id, text, "", "", self.bank.for_query(group.query_id))
             for maker in makers:
                 style, name = maker.style, maker.style.prompt.prompt_class
                 if not text.strip() and style.showing.shows_query:
@@ -302,13 +285,17 @@ class GradingEngine:
             raise InputError(f"{text}the replies come from the cache", settings=("only_changed", "measures"))
         if self.change is not None and not older:
             names = ", ".join(maker.style.prompt.prompt_class for maker in makers)
-            by = f"by {llm_name(self.runner.backend.model)} with {names} and these settings"
+            by = f"by {llm_name(self.backend.model)} with {names} and these settings"
             text = f"the records hold no grades of this bank {by}: there is nothing to go on from; grade everything"
             raise InputError(text, settings=("only_changed",))
         return pairs
 
     def grade_records(
-        self, groups: Iterable[QueryPassages], bank: TestBank, report: GradingReport | None = None
+        self,
+        groups: Iterable[QueryPassages],
+        runner: LocalRunner,
+        report: GradingReport,
+        makers: Sequence[GradeSetMaker] | None = None,
     ) -> Generator[QueryPassages, None, None]:
         """Adds grades to records: one new grade set for each prompt × model × bank, in the order of the input.
 
@@ -319,26 +306,26 @@ class GradingEngine:
 
         Args:
             groups: passages by query; pulled as the backend takes work.
-            bank: the test bank.
+            runner: the backend, with cache and limits.
             report: is filled with counts.
+            makers: some of the makers; by default all.
 
         Raises:
             UnknownNameError: the bank does not have a query.
             InputError: see `makers`.
             GradingError: the model cannot be used; finished calls are in the cache.
         """
-        report = report if report is not None else GradingReport()
-        makers = report.makers = self.makers(bank)
-        plans = [self.needed.plan(maker.style, bank) for maker in makers] if self.needed is not None else []
-        run = _Ongoing(self, bank, makers, plans, report)
+        makers = self.makers if makers is None else makers
+        plans = [self.needed.plan(maker.style, self.bank) for maker in makers] if self.needed is not None else []
+        run = _Ongoing(self, makers, plans, report)
         hold: Callable[[int], bool] = run.is_far_ahead
         if self.give_up_after is not None:
             trial = Trial(self.give_up_after)
             hold = lambda under_way: trial.waits(under_way) or run.is_far_ahead(under_way)  # noqa: E731
             for maker in makers:
                 maker.style.asker.told = trial.note
-        for (group, which), made in self.runner.run(run.jobs(groups), report.run, hold):
-            for number, outcomes in made:
+        for (group, which, place), made in runner.run(run.jobs(groups), report.run, hold):
+            for number, outcomes in made if place is None else [(place, made)]:
                 found = group.outcomes.setdefault((number, which), {})
                 found.update((outcome.item_id, outcome) for outcome in outcomes)
             group.left -= 1
@@ -366,7 +353,6 @@ class _Ongoing:
     """One run of an engine: jobs out, and the records of queries that are done."""
 
     engine: GradingEngine
-    bank: TestBank
     makers: Sequence[GradeSetMaker]
     plans: Sequence[Plan]
     report: GradingReport
@@ -376,23 +362,26 @@ class _Ongoing:
     begun: int = 0
     taken: int = 0
 
-    def jobs(self, groups: Iterable[QueryPassages]) -> Iterator[tuple[tuple[_OpenGroup, int], Job[_Made]]]:
-        """The jobs of all queries, each with its query and the place of its prompt."""
+    def jobs(self, groups: Iterable[QueryPassages]) -> Iterator[tuple[tuple[_OpenGroup, int, int | None], Job[Any]]]:
+        """The jobs of all queries, each with its query, the place of its prompt, and that of its passage.
+
+        A job without a place is about several passages, and says the place of each.
+        """
+        bank = self.engine.bank
         for group in groups:
-            items = self.bank.for_query(group.query_id)
-            query_text = self.bank.query_texts.get(group.query_id, "")
-            opened = _OpenGroup(group, Unit(group.query_id, query_text, "", "", items))
-            jobs = list(self._lazy_jobs(opened) if self.plans else self._all_jobs(opened)) or [(0, _nothing())]
+            query_text = bank.query_texts.get(group.query_id, "")
+            opened = _OpenGroup(group, Unit(group.query_id, query_text, "", "", bank.for_query(group.query_id)))
+            jobs = list(self._lazy_jobs(opened) if self.plans else self._all_jobs(opened)) or [(0, 0, _nothing())]
             opened.left = len(jobs)
             self.line.append(opened)
             self.begun += len(group.passages)
-            for which, job in jobs:
-                yield (opened, which), job
+            for which, number, job in jobs:
+                yield (opened, which, number), job
         if self.plans and not self.report.asked_for.get("runs"):
             text = "the passages hold no rankings of the queries, so nobody knows what is needed; name the runs"
             raise InputError(text, settings=("runs",))
 
-    def _all_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
+    def _all_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, int, Job[list[Outcome]]]]:
         """The jobs of a query that ask for all that its passages lack, passage by passage."""
         group, of = opened.source, opened.of
         wanted = [self.engine.wanted(group, maker, of) for maker in self.makers]
@@ -403,9 +392,9 @@ class _Ongoing:
                 self.report.kept += len(asked) - len(missing)
                 unit = of._replace(doc_id=passage.doc_id, text=passage.text, items=missing)
                 for part in maker.style.units(unit):
-                    yield which, _job(maker.style, part, number)
+                    yield which, number, maker.style.job(part)
 
-    def _lazy_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, Job[_Made]]]:
+    def _lazy_jobs(self, opened: _OpenGroup) -> Iterator[tuple[int, None, Job[list[Made]]]]:
         """The jobs of a query that ask for what measures need, one a prompt."""
         from rubric_measures.grading.lazy import Unsettled, in_waves
 
@@ -423,7 +412,7 @@ class _Ongoing:
 
             def jobs_of(
                 doc_id: str, maker: GradeSetMaker = maker, unsettled: Unsettled = unsettled
-            ) -> list[Job[_Made]]:
+            ) -> list[tuple[int, Job[list[Outcome]]]]:
                 if doc_id not in passages:
                     return []
                 number, passage = passages[doc_id]
@@ -432,9 +421,9 @@ class _Ongoing:
                 ]
                 missing = maker.missing(passage, asked, opened.of)
                 unit = opened.of._replace(doc_id=doc_id, text=passage.text, items=missing)
-                return [_job(maker.style, part, number) for part in maker.style.units(unit)]
+                return [(number, maker.style.job(part)) for part in maker.style.units(unit)]
 
-            yield which, in_waves(unsettled, known, jobs_of)
+            yield which, None, in_waves(unsettled, known, jobs_of)
 
     def is_far_ahead(self, _: int) -> bool:
         """Whether so much waits for the first query that no other one may begin."""
@@ -538,29 +527,28 @@ class GradingPlan(tuple[Estimate, ...]):
     __repr__ = __str__
 
 
-def estimate(grader: GradingEngine, groups: Sequence[QueryPassages], bank: TestBank) -> GradingPlan:
+def estimate(engine: GradingEngine, groups: Sequence[QueryPassages], planned: LocalRunner) -> GradingPlan:
     """What grading would need, prompt by prompt; makes no call and changes no file.
 
     Args:
-        grader: as it would grade, with a runner that makes no call.
+        engine: as it would grade.
         groups: the passages.
-        bank: the test bank.
+        planned: a runner that makes no call.
     """
     found = []
     known: set[str] = set()
-    for name in grader.prompts or default_prompts(grader.runner.backend.model, bank, grader.citations is not None):
-        counter = Tally(known)
-        runner = dataclasses.replace(grader.runner, tally=counter)
-        report = GradingReport()
-        single = dataclasses.replace(grader, runner=runner, prompts=(name,))
-        [maker] = single.makers(bank)
-        for _ in single.grade_records(groups, bank, report):
+    for maker in engine.makers:
+        counter, report = Tally(known), GradingReport()
+        runner = dataclasses.replace(planned, tally=counter)
+        for _ in engine.grade_records(groups, runner, report, [maker]):
             pass
         shown, written = counter.prompt_tokens, counter.completion_tokens
         # A reply that another prompt asks for, too, is checked here as well.
-        of_each = max((len({*item.gold_answers}) for item in bank), default=0) if maker.style.prompt.verify else 0
+        of_each = (
+            max((len({*item.gold_answers}) for item in engine.bank), default=0) if maker.style.prompt.verify else 0
+        )
         checks = of_each * (counter.calls + counter.repeated)
-        most = () if checks else maker.style.at_most(bank, shown, written)
+        most = () if checks else maker.style.at_most(engine.bank, shown, written)
         found.append(Estimate.of(maker.style.prompt.prompt_class, runner, report.run, report.kept, checks, most))
     return GradingPlan(found)
 
@@ -574,27 +562,26 @@ _PACKAGES = ("torch", "transformers", "openai", "snowballstemmer", "rapidfuzz")
 
 
 def make_manifest(
-    grader: GradingEngine, bank: TestBank, report: GradingReport, files: dict[str, str]
+    engine: GradingEngine, runner: LocalRunner, report: GradingReport, files: dict[str, str]
 ) -> dict[str, Any]:
     """Everything that is needed to say how grades came about, JSON-able.
 
     The grade sets of the records name a signature; `prompts` spells each of them out.
 
     Args:
-        grader: the grader.
-        bank: the bank that it graded against.
+        engine: the grader.
+        runner: what it graded with.
         report: the counts of the run.
         files: what was read and written, by role.
     """
     from importlib.metadata import version
 
-    run = report.run
-    backend = grader.runner.backend
+    run, bank, model = report.run, engine.bank, engine.backend.model
     # Of those that took part; none is imported for it.
     packages = {name: version(name) for name in _PACKAGES if name in sys.modules}
     prompts: dict[str, Any] = {}
     # Those that made the grades: a prompt's file may be another one by now.
-    for maker in report.makers:
+    for maker in engine.makers:
         prompt = maker.style.prompt
         prompts[prompt.prompt_class] = {
             "citation": prompt.citation,
@@ -604,13 +591,13 @@ def make_manifest(
             "settings": {**maker.settings, "bank": maker.bank},
             "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
         }
-    chosen: dict[str, Any] = {} if grader.change is None else {"only_changed": {"taken_out": report.taken_out}}
+    chosen: dict[str, Any] = {} if engine.change is None else {"only_changed": {"taken_out": report.taken_out}}
     if report.asked_for:
         chosen["asked_for"] = {
             **{name: [*of] for name, of in report.asked_for.items()},
             "never_asked": report.never_asked,
         }
-    cache = grader.runner.cache
+    cache = runner.cache
     if cache.path != ":memory:" and (ledger := cache.ledger()):
         # By all runs over the cache, killed ones too; what calls cost that were lost in a kill is not known.
         names = {"made": "calls"} | {name: name for name in ("failed", "prompt_tokens", "completion_tokens")}
@@ -622,15 +609,15 @@ def make_manifest(
         "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
             **{name: getattr(run, name) for name in _COUNTS},
-            "cost": run.cost if grader.runner.price and not run.unpriced else None,
+            "cost": run.cost if runner.price and not run.unpriced else None,
             "left_out": dict(sorted(run.left_out.items())),
             "limit": run.limit or None,
             "made": run.calls,
             "retries_of_unparsed": report.run.redrawn,
         },
         "files": files,
-        "llm": llm_name(backend.model),
-        "model": backend.model,
+        "llm": llm_name(model),
+        "model": model,
         "passages": {"graded": report.passages, "grades_kept": report.kept},
         "prompts": prompts,
         "statuses": dict(sorted(report.by_status.items())),

@@ -243,25 +243,25 @@ def together(jobs: Sequence[Job[T]]) -> Job[list[T]]:
 def in_waves(
     unsettled: Unsettled,
     known: Mapping[str, Mapping[str, float]],
-    jobs_of: Callable[[str], Iterable[Job[list[Made]]]],
+    jobs_of: Callable[[str], Iterable[tuple[int, Job[list[Outcome]]]]],
 ) -> Job[list[Made]]:
     """The job of a query: a wave of passages after the other, each asked about what is open then.
 
     Args:
         unsettled: what is open.
         known: doc_id -> item_id -> grade, of grades that there are.
-        jobs_of: the jobs of a passage, about what it is needed for by now.
+        jobs_of: the jobs of a passage, each with its place, about what it is needed for by now.
     """
     for doc_id, grades in known.items():
         for item_id, grade in grades.items():
             unsettled.see(doc_id, item_id, grade)
     found: list[Made] = []
     for wave in unsettled.waves():
-        named = [(doc_id, job) for doc_id in wave for job in jobs_of(doc_id)]
-        results = yield from together([job for _, job in named])
-        for (doc_id, _), made in zip(named, results, strict=True):
-            found += made
-            for outcome in (one for _, outcomes in made for one in outcomes):
+        named = [(doc_id, number, job) for doc_id in wave for number, job in jobs_of(doc_id)]
+        results = yield from together([job for *_, job in named])
+        for (doc_id, number, _), outcomes in zip(named, results, strict=True):
+            found.append((number, outcomes))
+            for outcome in outcomes:
                 if outcome.grade is not None:
                     unsettled.see(doc_id, outcome.item_id, outcome.grade)
     return found

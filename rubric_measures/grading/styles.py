@@ -271,7 +271,16 @@ class Style:
             yield unit._replace(items=unit.items[start : start + size])
 
     def job(self, unit: Unit) -> Job[list[Outcome]]:
-        """The work of one unit, as a generator for a runner; returns an outcome for each of its items."""
+        """The work of one unit, as a generator for a runner; returns an outcome for each of its items.
+
+        Pairs without a text fail, as nobody can judge them.
+        """
+        if self.of_pairs:
+            document = "" if unit.text.strip() else f"there is no text of document {unit.doc_id}"
+            why = {one.item_id: document or "the sentence has no text" * (not one.text.strip()) for one in unit.items}
+            if lost := [Outcome(item_id, None, "failed", note=note) for item_id, note in why.items() if note]:
+                left = tuple(item for item in unit.items if not why[item.item_id])
+                return [*lost, *((yield from self.job(unit._replace(items=left))) if left else ())]
         if self.graded and not unit.text.strip():
             # No words cover nothing; nobody has to be asked.
             lowest = self.prompt.scale[0] if self.prompt.scale else 0

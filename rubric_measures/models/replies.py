@@ -25,7 +25,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from rubric_measures.base.errors import InputError, counted, tell
+from rubric_measures.base.errors import InputError, tell
 from rubric_measures.base.files import is_gone, path_name
 from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
 from rubric_measures.models.base import Reply, Request
@@ -85,11 +85,6 @@ class Taken(NamedTuple):
 
 
 _HOST = platform.node().replace(":", "_")
-
-
-def new_owner() -> str:
-    """A name for a run that makes calls: its machine, its process, and a number of its own."""
-    return f"{_HOST}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 def _is_alive(owner: str, until: float, now: float) -> bool:
@@ -176,13 +171,19 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         read_only: open an existing file, and only read it.
         lease_seconds: how long a call that a process is making is left to it, since it last said that it is there.
 
+    Attributes:
+        path: the name of the file.
+        is_shared: whether other processes may write to it.
+        owner: who makes the calls that are taken here: the machine, the process, and a number of its own.
+
     Raises:
         InputError: the file cannot be opened, is no SQLite file, or belongs to something else.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, lease_seconds: float = 60.0) -> None:
         self.path = path_name(path)
-        self.is_shared = self.path != ":memory:" and not read_only  # whether other processes may write to it
+        self.is_shared = self.path != ":memory:" and not read_only
+        self.owner = f"{_HOST}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._lease_seconds = lease_seconds
         self._lock = threading.RLock()
         if read_only and not (Path(self.path).is_file() and Path(self.path).stat().st_size):
@@ -262,14 +263,13 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         """The stored reply of one key, or None."""
         return self.get_many([key]).get(key)
 
-    def put(self, request: Request, reply: Reply, *, cost: float | None = None, owner: str = "") -> Reply:
-        """Notes a call that was made, and stores its reply where it is kept.
+    def put(self, request: Request, reply: Reply, *, cost: float | None = None) -> Reply:
+        """Notes a call that was made, and stores its reply where it is kept. What `ask` did not take was not paid here.
 
         Args:
             request: what was asked.
             reply: what came back.
             cost: what the call cost; None where that is unknown.
-            owner: who took the call by `ask`. What nobody took was not paid here.
 
         Returns:
             the stored reply: of two processes that asked the same, the first wins. A reply that is not kept comes back
@@ -279,7 +279,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         values = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens, cost, text
         with self._using():
             # While the call is the owner's, nobody else makes it.
-            if self._connection.execute(_SQL["fill"], (*values, key, owner)).rowcount or text is None:
+            if self._connection.execute(_SQL["fill"], (*values, key, self.owner)).rowcount or text is None:
                 return reply
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -338,11 +338,10 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             found = {row[0]: Spent(*row[1:]) for row in self._rows(_PaidRow, _SQL["paid"], named)}
             return last, found.get(True, Spent()), found.get(False, Spent())
 
-    def ask(self, owner: str, wanted: Sequence[Request], may: Callable[[], bool] | None = None) -> Taken:
+    def ask(self, wanted: Sequence[Request], may: Callable[[], bool] | None = None) -> Taken:
         """Takes calls that are about to be made, so that no other process makes them; from now on they count as paid.
 
         Args:
-            owner: who takes them; see `new_owner`.
             wanted: what it would ask next.
             may: is asked for each that nobody else makes or has made, whether it may be taken; None takes all.
         """
@@ -350,7 +349,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         with self._using(), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             # Which were made, or are being made, by others; a process never waits for itself.
-            now, process, keys = time.time(), owner.rpartition(":")[0] + ":", [one.key for one in wanted]
+            now, process, keys = time.time(), self.owner.rpartition(":")[0] + ":", [one.key for one in wanted]
             for row, key, other, until, reply in self._of_keys(_OwnedRow, _SQL["replies_and_owners"], keys):
                 if reply is not None:
                     found.answered[key.hex()] = self._decode(reply)
@@ -360,7 +359,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
                     self._connection.execute(_SQL["give_up"], (row,))
             until, day = time.time() + self._lease_seconds, datetime.now(UTC).date().isoformat()
             new = [
-                (bytes.fromhex(key), one.model, owner, until, day, one.replicate)
+                (bytes.fromhex(key), one.model, self.owner, until, day, one.replicate)
                 for one in wanted
                 if (key := one.key) not in found.answered and key not in found.elsewhere and (may is None or may())
             ]
@@ -374,14 +373,14 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
             yield from self._rows(kind, text % ",".join("?" * len(block)), block)
 
-    def renew(self, owner: str, keys: Iterable[str]) -> float:
-        """Says that a run still makes some calls, and returns the seconds until it should say so again."""
-        self.release(owner, keys, "renew", time.time() + self._lease_seconds)
+    def renew(self, keys: Iterable[str]) -> float:
+        """Says that some calls are still made, and returns the seconds until that should be said again."""
+        self.release(keys, "renew", time.time() + self._lease_seconds)
         return self._lease_seconds / 4
 
-    def release(self, owner: str, keys: Iterable[str], statement: str = "release", *values: object) -> None:
-        """Gives calls of a run back, as it does not make them; or does something else with them."""
-        if found := [(*values, bytes.fromhex(key), owner) for key in keys]:
+    def release(self, keys: Iterable[str], statement: str = "release", *values: object) -> None:
+        """Gives calls back, as they are not made here; or does something else with them."""
+        if found := [(*values, bytes.fromhex(key), self.owner) for key in keys]:
             with self._using(), self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._connection.executemany(_SQL[statement], found)
@@ -420,5 +419,5 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
                     if self.get(entry.key) is None:
                         self._add(entry)
                         added += 1
-        tell(f"{counted(added, 'reply')} added, {len(self)} in {self.path}")
+        tell(f"{added} replies added, {len(self)} in {self.path}")
         return added

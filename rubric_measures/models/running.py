@@ -26,11 +26,11 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
 
-from rubric_measures.base.errors import GradingError, counted, tell, warn
+from rubric_measures.base.errors import GradingError, tell, warn
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, Tally, llm_name
-from rubric_measures.models.replies import ReplyCache, Spent, Taken, new_owner
+from rubric_measures.models.replies import ReplyCache, Spent, Taken
 
 
 def tokens_in(raw: Mapping[str, Any], name: str) -> int:
@@ -77,23 +77,6 @@ class RunStats:
     unpriced: int = 0
     limit: str = ""
 
-    def count_call(self, request: Request, reply: Reply, cost: float = 0.0) -> None:
-        """Counts a call by its request and its reply."""
-        is_answer = reply.is_answer
-        self.calls += 1
-        self.redrawn += request.replicate >= ATTEMPT_STEP
-        self.failed += not is_answer
-        self.truncated += is_answer and reply.status == "truncated"
-        self.prompt_tokens += reply.prompt_tokens
-        self.completion_tokens += reply.completion_tokens
-        if raw := reply.raw:
-            self.reasoning_tokens += tokens_in(raw, "reasoning_tokens")
-            self.prefix_tokens += tokens_in(raw, "cached_tokens")
-            left_out = raw.get("left_out")
-            self.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
-        self.cost += cost
-        self.unpriced += is_answer and not cost + reply.prompt_tokens
-
     @property
     def answered(self) -> int:
         """Requests that have their reply, wherever it came from."""
@@ -109,8 +92,7 @@ class RunStats:
     def __str__(self) -> str:
         counts = {"failed": self.failed, "truncated": self.truncated}
         said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        calls = counted(self.calls, "call") if self.calls else "no calls"
-        return f"{calls}{f' ({said})' if said else ''}, {counted(self.cached, 'reply')} from the cache"
+        return f"{self.calls or 'no'} calls{f' ({said})' if said else ''}, {self.cached} replies from the cache"
 
 
 UNKNOWN_COST = "the model does not say how many tokens a call took, so its cost is unknown: limit the calls instead"
@@ -131,7 +113,6 @@ class Account:
         self._runner, self._stats = runner, stats
         self._limits_cost = runner.max_cost is not None
         self.is_limited = (self._limits_cost or runner.max_calls is not None) and runner.max_calls != 0
-        self._owner = new_owner()
         self._store = runner.cache
         self._open: set[str] = set()  # calls that are ours to make
         self._beats: threading.Thread | None = None
@@ -164,7 +145,7 @@ class Account:
 
         Where a limit forbids a call, `RunStats.limit` says which.
         """
-        found = self._store.ask(self._owner, wanted, self._may if self.is_limited else None)
+        found = self._store.ask(wanted, self._may if self.is_limited else None)
         self._open |= found.taken
         if self._beats is None and self._store.is_shared:
             self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
@@ -192,26 +173,42 @@ class Account:
         """
         return self._limits_cost and bool(self._open) and self._stats.calls == self._stats.failed and not self._mean
 
-    def put(self, request: Request, reply: Reply, cost: float) -> Reply:
-        """Notes what came back, and returns the reply that counts; see `ReplyCache.put`."""
+    def put(self, request: Request, reply: Reply) -> Reply:
+        """Notes and counts what came back, and returns the reply that counts; see `ReplyCache.put`."""
         self._open.discard(request.key)
-        tokens = reply.prompt_tokens + reply.completion_tokens
+        shown, written, is_answer = reply.prompt_tokens, reply.completion_tokens, reply.is_answer
+        price, stats = self._runner.price, self._stats
+        cost = price.of(shown, written) if price is not None else 0.0
         # A call that brought neither answer nor tokens cost nothing, whatever the price.
-        is_priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (reply.is_answer or tokens)
-        return self._store.put(request, reply, cost=cost if is_priced else None, owner=self._owner)
+        is_priced = price is not None if shown + written else not is_answer
+        kept = self._store.put(request, reply, cost=cost if is_priced else None)
+        stats.calls += 1
+        stats.redrawn += request.replicate >= ATTEMPT_STEP
+        stats.failed += not is_answer
+        stats.truncated += is_answer and reply.status == "truncated"
+        stats.prompt_tokens += shown
+        stats.completion_tokens += written
+        if raw := reply.raw:
+            stats.reasoning_tokens += tokens_in(raw, "reasoning_tokens")
+            stats.prefix_tokens += tokens_in(raw, "cached_tokens")
+            left_out = raw.get("left_out")
+            stats.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
+        stats.cost += cost
+        stats.unpriced += is_answer and not cost + shown
+        return kept
 
     def give_back(self, keys: Iterable[str]) -> None:
         """Gives back calls that are not made."""
         gone = self._open.intersection(keys)
-        self._store.release(self._owner, gone)
+        self._store.release(gone)
         self._open -= gone
 
     def _beat(self) -> None:
         """Says now and then that this run is there, as long as it is: a call may take an hour."""
-        seconds = self._store.renew(self._owner, list(self._open))
+        seconds = self._store.renew(list(self._open))
         while not self._ended.wait(seconds):
             with contextlib.suppress(Exception):
-                self._store.renew(self._owner, list(self._open))
+                self._store.renew(list(self._open))
 
     def close(self) -> None:
         """Gives all calls back that were not answered."""
@@ -273,11 +270,6 @@ class RunState(Generic[K, T]):
         self.stopped = False
         self.fault: Exception | None = None  # of the jobs, not of the model
 
-    @property
-    def finished(self) -> bool:
-        """Whether every job is done and every result was taken."""
-        return self.exhausted and not (self.steps or self.misses or self.ready or self.waiting or self.done)
-
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
         while True:
@@ -320,11 +312,8 @@ class RunState(Generic[K, T]):
         """Puts a reply into the cache and hands it to everyone who waits for it."""
         if request.key not in self.handed:  # a backend that answers twice is not paid twice
             return
-        tokens = reply.prompt_tokens, reply.completion_tokens
-        cost = self.runner.price.of(*tokens) if self.runner.price else 0.0
-        kept = self.account.put(request, reply, cost)
+        kept = self.account.put(request, reply)
         self.handed.remove(request.key)
-        self.stats.count_call(request, reply, cost)
         self._answer(request.key, kept)
 
     def _leave_out(self) -> None:
@@ -542,7 +531,8 @@ class LocalRunner:
         """
         run = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
         with contextlib.closing(run.account), self.calling() as complete:
-            while not run.finished:
+            # Until every job is done, and every result was taken.
+            while not run.exhausted or run.steps or run.misses or run.ready or run.waiting or run.done:
                 request = run.next_miss()
                 yield from run.take_done()
                 if run.stopped and request is None:

@@ -35,7 +35,7 @@ from rubric_measures.grading.generation import (
     related_segments,
     without_duplicates,
 )
-from rubric_measures.grading.grader import GradingEngine
+from rubric_measures.grading.grader import GradingEngine, GradingReport
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt
@@ -264,8 +264,9 @@ def test_in_its_words_every_message_is_what_the_program_sends(count: int, monkey
     made = nuggetize([QUERY], {"q1": related}, caller_of(asked), program="nuggetizer")
     bank = bank_from_items(list(made.bank), {"q1": QUERY.text})
     group = QueryPassages("q1", [GradedPassage(doc_id="a", text="An answer.\nIt has two lines.")])
-    grader = GradingEngine(LocalRunner(FunctionBackend(asked)), ("nuggets.assign@nuggetizer",))
-    (query,) = grader.grade_records([group], bank)
+    backend = FunctionBackend(asked)
+    grader = GradingEngine(backend, bank, ("nuggets.assign@nuggetizer",))
+    (query,) = grader.grade_records([group], LocalRunner(backend), GradingReport())
     assert shown == expected
     assert "“good”" in shown[-2][1]["content"]
     assert "[\"the earth's crust\", 'a \"hot\" drink', 'tea']" in shown[-1][1]["content"]

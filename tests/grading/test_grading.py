@@ -67,8 +67,9 @@ def grade(
     **settings: Any,
 ) -> GradedPassage:
     opened = ReplyCache(":memory:") if cache is None else cache
-    grader = GradingEngine(LocalRunner(backend, opened), prompts, Asking(**settings))
-    [group] = list(grader.grade_records([QueryPassages("q", [source or passage()])], bank, report))
+    grader = GradingEngine(backend, bank, prompts, Asking(**settings))
+    groups, report = [QueryPassages("q", [source or passage()])], GradingReport() if report is None else report
+    [group] = list(grader.grade_records(groups, LocalRunner(backend, opened), report))
     return group.passages[0]
 
 
@@ -185,7 +186,7 @@ def test_items_without_a_key_are_left_out_and_said(caplog: pytest.LogCaptureFixt
     bank = bank_from_items([with_key, RubricItem("q/b", "q", "b?"), RubricItem("other/c", "other", "c?")])
     entry = only_set(grade(ScriptedBackend([rule("x")]), bank, WORDS))
     assert [item_id for item_id, _ in entry.answers] == ["q/a"]
-    GradingEngine(LocalRunner(ScriptedBackend([])), (WORDS,)).check([QueryPassages("q", [passage()])], bank)
+    GradingEngine(ScriptedBackend([]), bank, (WORDS,)).check([QueryPassages("q", [passage()])])
     assert f"{WORDS}: 1 item left out: it has no gold answers" in caplog.text
 
 
@@ -290,8 +291,8 @@ def test_replicates_are_combined() -> None:
 def test_a_run_that_a_limit_ended_is_not_complete_though_each_cell_has_its_grade() -> None:
     report, backend = GradingReport(), ScriptedBackend([rule("4")])
     runner = LocalRunner(backend, ReplyCache(":memory:"), max_calls=2)
-    grader = GradingEngine(runner, [RATING], Asking(replicates=3, temperature=1.0))
-    list(grader.grade_records([QueryPassages("q", [passage()])], bank_of("one?"), report))
+    grader = GradingEngine(backend, bank_of("one?"), (RATING,), Asking(replicates=3, temperature=1.0))
+    list(grader.grade_records([QueryPassages("q", [passage()])], runner, report))
     # Two of three draws are a majority.
     assert (report.by_status, report.is_complete) == ({"graded": 1}, False)
 
@@ -378,12 +379,12 @@ def test_prompts_that_cannot_be_used_are_said(backend: Backend, prompts: list[st
 
 
 def test_queries_without_bank_or_text_are_named() -> None:
-    grader = GradingEngine(LocalRunner(LexicalBackend()))
+    grader = GradingEngine(LexicalBackend(), bank_of("one?"))
     with pytest.raises(UnknownNameError, match="'other'"):
-        list(grader.grade_records([QueryPassages("other", [passage()])], bank_of("one?")))
+        grader.check([QueryPassages("other", [passage()])])
     bank = TestBank(bank_of("one?").items)
     with pytest.raises(InputError, match="'q' has no text"):
-        GradingEngine(LocalRunner(ScriptedBackend([])), ("Thomas",)).check([QueryPassages("q", [passage()])], bank)
+        GradingEngine(ScriptedBackend([]), bank, ("Thomas",)).check([QueryPassages("q", [passage()])])
 
 
 @pytest.mark.parametrize(

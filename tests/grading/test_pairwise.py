@@ -16,7 +16,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.grading.asking import Asking, Trial
 from rubric_measures.grading.generation import Caller, aspect_bank
-from rubric_measures.grading.grader import GradingEngine
+from rubric_measures.grading.grader import GradingEngine, GradingReport
 from rubric_measures.grading.pairwise import (
     Game,
     Reference,
@@ -215,8 +215,8 @@ QUERIES_POINTWISE = {"q1": "What is ice?"}
 def grade(reply: str, contains: str = "", **settings: object) -> dict[str, object]:
     backend = ScriptedBackend([ScriptedRule(reply, contains=(contains,))])
     passage = GradedPassage(doc_id="x/q1/1", text="Ice is frozen.", paragraph_data=PassageData())
-    grader = GradingEngine(LocalRunner(backend), (PROMPT,), Asking(**settings))  # type: ignore[arg-type]
-    (group,) = grader.grade_records([QueryPassages("q1", [passage])], aspect_bank(QUERIES_POINTWISE))
+    grader = GradingEngine(backend, aspect_bank(QUERIES_POINTWISE), (PROMPT,), Asking(**settings))  # type: ignore[arg-type]
+    (group,) = grader.grade_records([QueryPassages("q1", [passage])], LocalRunner(backend), GradingReport())
     (entry,) = group.passages[0].exam_grades or ()
     return entry.as_json()
 
@@ -247,7 +247,7 @@ def test_a_reply_without_all_aspects_grades_none(reply: str) -> None:
 def test_a_bank_without_aspects_is_refused() -> None:
     bank = bank_from_items([RubricItem("q1/1", "q1", "What is cold?")], QUERIES_POINTWISE)
     with pytest.raises(InputError, match="precision, and the test bank has none"):
-        GradingEngine(LocalRunner(ScriptedBackend([])), (PROMPT,)).makers(bank)
+        GradingEngine(ScriptedBackend([]), bank, (PROMPT,)).check([])
     with pytest.raises(InputError, match="does not grade aspects"):
         aspect_bank(QUERIES_POINTWISE, "Thomas")
 

@@ -37,8 +37,8 @@ def test_everything_that_may_change_the_reply_changes_the_key() -> None:
 def test_what_failed_is_not_kept(reply: Reply) -> None:
     assert not reply.is_answer
     with ReplyCache(":memory:") as cache:
-        cache.ask("here:1:a", [request("a")])
-        assert cache.put(request("a"), reply, owner="here:1:a") is reply
+        cache.ask([request("a")])
+        assert cache.put(request("a"), reply) is reply
         assert (len(cache), cache.get(request("a").key)) == (0, None)
         # It was paid all the same.
         assert [row[1:4] for row in cache.ledger()] == [("m", 1, 1)]

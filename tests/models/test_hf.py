@@ -21,7 +21,7 @@ from rubric_measures.base.errors import (  # noqa: E402
     UnknownNameError,
 )
 from rubric_measures.grading.asking import Asking  # noqa: E402
-from rubric_measures.grading.grader import GradingEngine  # noqa: E402
+from rubric_measures.grading.grader import GradingEngine, GradingReport  # noqa: E402
 from rubric_measures.grading.styles import make_style  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
@@ -409,9 +409,9 @@ def test_unknown_generation_options_are_refused(folders: Callable[[str], str]) -
 
 def graded(backend: Backend, prompt: str, text: str) -> Any:
     items = [RubricItem("q/1", "q", "Outer layer of the skin?", gold_answers=("epidermis",))]
-    grader = GradingEngine(LocalRunner(backend), [prompt], Asking(max_tokens=8))
+    grader = GradingEngine(backend, bank_from_items(items), (prompt,), Asking(max_tokens=8))
     passage = GradedPassage(doc_id="d", text=text)
-    [group] = list(grader.grade_records([QueryPassages("q", [passage])], bank_from_items(items)))
+    [group] = list(grader.grade_records([QueryPassages("q", [passage])], LocalRunner(backend), GradingReport()))
     entries = group.passages[0].exam_grades
     assert entries is not None
     return entries[0]

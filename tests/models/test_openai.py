@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import BackendError, InputError
-from rubric_measures.grading.grader import GradingEngine
+from rubric_measures.grading.grader import GradingEngine, GradingReport
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.openai import OpenAICompatible
@@ -219,8 +219,8 @@ def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
     with running(replies=replies) as started, ReplyCache(":memory:") as cache:
         # One call at a time: with more, those in flight may overtake each other on their way.
         runner = LocalRunner(backend(started.url, concurrency=1), cache)
-        grader = GradingEngine(runner, ("QuestionSelfRatedUnanswerablePromptWithChoices", "Thomas"))
-        graded = list(grader.grade_records(groups, bank))
+        grader = GradingEngine(runner.backend, bank, ("QuestionSelfRatedUnanswerablePromptWithChoices", "Thomas"))
+        graded = list(grader.grade_records(groups, runner, GradingReport()))
         order = started.stats()["order"]
     assert [group.query_id for group in graded] == ["q0", "q1"]
     passages = [passage.text for group in groups for passage in group.passages]

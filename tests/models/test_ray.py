@@ -96,10 +96,12 @@ def graded(
     runner: LocalRunner, groups: list[QueryPassages], bank: TestBank, **settings: Any
 ) -> tuple[list[dict[str, Any]], GradingReport]:
     report = GradingReport()
-    grader = GradingEngine(runner, () if runner.backend.model.startswith("lexical") else (RATING,), Asking(**settings))
+    grader = GradingEngine(
+        runner.backend, bank, () if runner.backend.model.startswith("lexical") else (RATING,), Asking(**settings)
+    )
     records = [
         {"query": group.query_id, "passages": [passage.as_json() for passage in group.passages]}
-        for group in grader.grade_records(groups, bank, report)
+        for group in grader.grade_records(groups, runner, report)
     ]
     return records, report
 

@@ -118,34 +118,37 @@ def once(text: str) -> Job[str | None]:
 def test_the_time_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> None:
     a, b = ask("a"), ask("b")
     with ReplyCache(tmp_path / "c.sqlite", lease_seconds=0.3) as one, ReplyCache(tmp_path / "c.sqlite") as two:
-        assert one.ask("elsewhere:1:a", [a]) == ({a.key}, set(), {})
-        assert two.ask("here:1:b", [a, b]) == ({b.key}, {a.key}, {})
+        one.owner, two.owner = "elsewhere:1:a", "here:1:b"
+        assert one.ask([a]) == ({a.key}, set(), {})
+        assert two.ask([a, b]) == ({b.key}, {a.key}, {})
         time.sleep(0.2)
-        assert one.renew("elsewhere:1:a", [a.key]) < 0.1
+        assert one.renew([a.key]) < 0.1
         time.sleep(0.2)
-        assert two.ask("here:1:b", [a]).elsewhere == {a.key}
+        assert two.ask([a]).elsewhere == {a.key}
         time.sleep(0.2)
-        assert two.ask("here:1:b", [a]).taken == {a.key}
+        assert two.ask([a]).taken == {a.key}
         # What is given back is free at once, and not paid; a call that was taken over is.
-        two.release("here:1:b", [a.key, b.key])
-        assert one.ask("elsewhere:1:a", [a, b], may=iter([False, True]).__next__).taken == {b.key}
+        two.release([a.key, b.key])
+        assert one.ask([a, b], may=iter([False, True]).__next__).taken == {b.key}
         assert [row.calls for row in two.ledger()] == [1]
-        one.put(b, Reply("4"), owner="elsewhere:1:a")
-        assert two.ask("here:1:b", [b]).answered == {b.key: Reply("4")}
+        one.put(b, Reply("4"))
+        assert two.ask([b]).answered == {b.key: Reply("4")}
         # A second run of a process never waits for its first.
-        assert two.ask("here:1:b", [a]).taken == two.ask("here:1:c", [a]).taken == {a.key}
+        assert two.ask([a]).taken == {a.key}
+        two.owner = "here:1:c"
+        assert two.ask([a]).taken == {a.key}
 
 
 LATE = """
 import sys
 from rubric_measures.models.base import Reply
-from rubric_measures.models.replies import ReplyCache, new_owner
+from rubric_measures.models.replies import ReplyCache
 from tests.models.test_shared_cache import ask
-me, path, lease, text = new_owner(), *sys.argv[1:]
+path, lease, text = sys.argv[1:]
 with ReplyCache(path, lease_seconds=float(lease)) as cache:
-    print(len(cache.ask(me, [ask("a")]).taken), flush=True)
+    print(len(cache.ask([ask("a")]).taken), flush=True)
     for word in sys.stdin:
-        print(cache.put(ask("a"), Reply(text), owner=me).text, cache.get(ask("a").key).text, flush=True)
+        print(cache.put(ask("a"), Reply(text)).text, cache.get(ask("a").key).text, flush=True)
 """
 
 
@@ -173,10 +176,11 @@ def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> Non
     backend = FunctionBackend(lambda request: request.messages[0].content)
     with ReplyCache(path, lease_seconds=0.5) as other, ReplyCache(path) as mine:
         # One call gets its reply there; the other is given up, as its process stops saying that it is there.
-        other.ask("elsewhere:1:a", [ask("a"), ask("b")])
+        other.owner = "elsewhere:1:a"
+        other.ask([ask("a"), ask("b")])
         results = LocalRunner(backend, mine).run((text, once(text)) for text in "abc")
         assert next(results) == ("c", "c")
-        other.put(ask("a"), Reply("theirs"), owner="elsewhere:1:a")
+        other.put(ask("a"), Reply("theirs"))
         assert dict(results) == {"a": "theirs", "b": "b"}
     assert [request.messages[0].content for request in backend.seen] == ["c", "b"]
 
@@ -226,23 +230,24 @@ def test_a_server_that_moved_is_asked_nothing_again(tmp_path: Path, monkeypatch:
 def test_the_ledger_has_every_kind_of_call(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
-        me = "here:1:a"
-        cache.ask(me, [ask("a"), ask("b"), ask("c")])
-        cache.put(ask("a"), Reply("x", prompt_tokens=10, completion_tokens=2), cost=0.5, owner=me)
-        cache.put(ask("b"), Reply(None, "failed"), cost=0.0, owner=me)
-        cache.put(ask("c"), Reply("x", prompt_tokens=30, completion_tokens=6), owner=me)
+        cache.ask([ask("a"), ask("b"), ask("c")])
+        cache.put(ask("a"), Reply("x", prompt_tokens=10, completion_tokens=2), cost=0.5)
+        cache.put(ask("b"), Reply(None, "failed"), cost=0.0)
+        cache.put(ask("c"), Reply("x", prompt_tokens=30, completion_tokens=6))
         # Its process died over it: what it cost is unknown.
-        cache.ask("elsewhere:1:a", [ask("d")])
+        cache.owner = "elsewhere:1:a"
+        cache.ask([ask("d")])
         assert sum(row.calls for row in cache.ledger()) == 3
     with ReplyCache(path, lease_seconds=-1) as cache:
-        cache.renew("elsewhere:1:a", [ask("d").key])
+        cache.owner = "elsewhere:1:a"
+        cache.renew([ask("d").key])
         # What was paid was paid.
         model = "function:test"
         assert [row[1:] for row in cache.ledger()] == [(model, 2, 1, 30, 6, None), (model, 2, 1, 10, 2, 0.5)]
         last, final, rest = cache.paid(0, model, (1e6, 1e6))
         assert (last, rest, final[:3]) == (4, Spent(), (4, 36.5, 1))
     with ReplyCache(tmp_path / "other.sqlite") as other:
-        other.ask(me, [ask("e")])
-        other.put(ask("e"), Reply("y"), cost=0.5, owner=me)
+        other.ask([ask("e")])
+        other.put(ask("e"), Reply("y"), cost=0.5)
         assert other.merge([path]) == 2
         assert sum(row.calls for row in other.ledger()) == 1
