@@ -57,7 +57,7 @@ FILES: dict[str, Any] = {
             **fields(LeaderboardCorrelation), "path": str
         }, LeaderboardCorrelation)],
         "grid": list[  # type: ignore[misc]
-            record("grid_cell", {**fields(GridCell, "notes"), "best": bool}, GridCell)
+            record("grid_cell", {**fields(GridCell, "scores", "notes"), "best": bool}, GridCell)
         ],
         "best_by": str,
         "asked": AskedCorrelation,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
 from msgspec import Struct, to_builtins
 
 from rubric_measures.analysis.boards import score
@@ -25,8 +26,9 @@ from rubric_measures.analysis.leaderboards import (
     correlate_leaderboards,
     name_of_scores,
     read_scores,
+    standard_errors,
 )
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, ranged
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, ranged, score_table
 from rubric_measures.base.errors import InputError, counted, naming
 from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, declared, plain
 from rubric_measures.boards.board import Leaderboard
@@ -54,6 +56,8 @@ from rubric_measures.measures.measure import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rubric_measures.measures.grade_sets import Grader
 
 
@@ -96,6 +100,7 @@ class Correlations(Reported):
     columns: Sequence[RunScores]
     coefficients: Sequence[str]
     asked: AskedCorrelation
+    one_file: bool = field(default=True, repr=False)
 
     def __repr__(self) -> str:
         compared = counted(len(self.results) + len(self.grid), "leaderboard")
@@ -113,7 +118,8 @@ class Correlations(Reported):
             "official": {"path": self.official_path, "measure": official.name, "ranks": official.ranks},
             "leaderboards": [{"path": path, **vars(result)} for path, result in results],
             "grid": [
-                {name: value for name, value in vars(cell).items() if name != "notes"} | {"best": index in best}
+                {name: value for name, value in vars(cell).items() if name not in ("scores", "notes")}
+                | {"best": index in best}
                 for index, cell in enumerate(grid)
             ],
             "best_by": best_by,
@@ -190,6 +196,46 @@ class Correlations(Reported):
                 text = f"{name}: run {least} has {counts[least]} queries, others up to {max(counts.values())}"
                 said.append(Note(text, (least,), False))
         return [*said, *dict.fromkeys(note for cell in self.grid for note in cell.notes)]
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws each column, or each cell of a grid, against the official one, on a page of its own.
+
+        A run is a named point; with scores by query on both sides there is also a small point a query and run.
+
+        Args:
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png.
+
+        Returns:
+            the figure, which a notebook shows.
+
+        Raises:
+            InputError: there is no leaderboard to draw, or there are several official columns.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.analysis.plots import save_figures
+
+        if len({result.official for _, result in self.results}) > 1:
+            raise InputError("a figure has one official column; choose it", settings=("official_measure",))
+        pages = {
+            column.name if self.one_file else f"{source}: {column.name}": column
+            for (source, _), column in zip(self.results, self.columns, strict=True)
+        } | {f"{one.llm} {one.prompt_class}: {one.measure}": one.scores for one in self.grid if one.scores}
+        if not pages:
+            raise InputError("no leaderboard has scores to draw", settings=("plot",))
+        return save_figures((self._picture(name, column) for name, column in pages.items()), path)
+
+    def _picture(self, name: str, column: RunScores) -> Figure:
+        from rubric_measures.analysis.plots import plot_scatter
+
+        sides = {f"official {self.official.name}": self.official, name: column}
+        runs = sorted(self.official.means.keys() & column.means.keys())
+        of_queries = [[one.queries.get(run, {}) for run in runs] for one in sides.values()]
+        x, y = [[one.means[run] for run in runs] for one in sides.values()]
+        if all(map(any, of_queries)):
+            x, y = np.split(score_table([*of_queries[0], *of_queries[1]])[0], 2, axis=1)  # type: ignore[assignment]
+        first, second = (f"{label}{' (ranks, negated)' * one.ranks}" for label, one in sides.items())
+        errors = standard_errors(self.official), standard_errors(column)
+        return plot_scatter(runs, x, y, (first, second), errors)
 
 
 def correlate(
@@ -283,7 +329,7 @@ def correlate(
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((name, found))
     found_of = (column, name_of_scores(official), results, grid, columns)
-    made = Correlations(*found_of, names, about)
+    made = Correlations(*found_of, names, about, len(others) == 1)
     if notes:
         say(made.notes)
     return made

@@ -10,6 +10,7 @@ Correlations of leaderboards, and grids of them, as a report.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -70,12 +71,14 @@ class RunScores:
         means: run -> score, higher is better (ranks are negated).
         queries: run -> query -> score; empty where the leaderboard has no per-query scores.
         ranks: whether the scores are negated ranks.
+        given: run -> the standard error that the file gives.
     """
 
     name: str
     means: Mapping[str, float]
     queries: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     ranks: bool = False
+    given: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     means = {run: sign * value for run, value in table.column(measure).items()}
     for run, values in queries.items():
         means.setdefault(run, sum(values.values()) / len(values))
-    return RunScores(measure, means, queries, is_rank)
+    return RunScores(measure, means, queries, is_rank, table.errors(measure))
 
 
 def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
@@ -176,6 +179,19 @@ def query_table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, lis
     if np.abs(np.nanmean(table, axis=0) - means).max() > _PRINTED:
         return None
     return table, queries
+
+
+def standard_errors(scores: RunScores) -> dict[str, float]:
+    """Run -> standard error of its mean: that of the file, or over queries s / √n with n − 1 in s.
+
+    Runs with fewer than two queries, and those whose score is not the mean of their queries, are left out.
+    """
+    errors = {}
+    for run, values in scores.queries.items():
+        numbers = list(values.values())
+        if len(numbers) > 1 and run in scores.means and abs(statistics.fmean(numbers) - scores.means[run]) <= _PRINTED:
+            errors[run] = statistics.stdev(numbers) / math.sqrt(len(numbers))
+    return {**errors, **scores.given}
 
 
 def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:
@@ -280,6 +296,7 @@ class GridCell:
         measure: the measure, parameters included.
         result: the correlation; None where the measure cannot be computed from these grades.
         reason: why there is no result.
+        scores: what was correlated; None where there is no result.
         notes: what may be wrong with the grades, and queries that runs lack.
     """
 
@@ -289,6 +306,7 @@ class GridCell:
     measure: str
     result: LeaderboardCorrelation | None
     reason: str = ""
+    scores: RunScores | None = field(default=None, repr=False)
     notes: Sequence[Note] = field(default=(), repr=False)
 
 
@@ -394,7 +412,7 @@ def correlate_grid(
             warn(text, known.name, key, settings=("scale",))
         every = expand_measures(measures, levels)
         for measure, board, reason in _grid_boards(partial(board_of, chosen, items), every):
-            result, notes = None, list[Note]()
+            result, scores, notes = None, None, list[Note]()
             if board is not None:
                 found = [*of_queries(board.values, board.unknown, board.missing), *board.findings]
                 named = f"{key.llm} {prompts[key]}: "
@@ -404,7 +422,7 @@ def correlate_grid(
                 result = correlate_leaderboards(
                     official, scores, coefficients, draws, strict=compat is not None, details=False
                 )
-            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason, notes))
+            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason, scores, notes))
     return cells
 
 

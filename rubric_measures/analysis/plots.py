@@ -1,8 +1,12 @@
-"""Pictures: dot plots of boards and differences, and how they are written.
+"""Pictures: boards as dots, differences, scores; how all look, and how they are written.
+
+How all pictures look: colours, sizes, names of axes, legends; and how numbers are written beside points.
 
 Writing pictures: PDF, SVG or PNG, under their name only when they are whole.
 
 Dot plots: a row a run with its score, interval and queries, a panel a measure; and the parts they are made of.
+
+Scores of runs against other scores of the same runs, by run and query.
 """
 
 from __future__ import annotations
@@ -19,7 +23,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rubric_measures.base.errors import InputError, warn
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rubric_measures.analysis.coefficients import correlate, pooled_tau, query_tau, ranks
+from rubric_measures.analysis.resampling import Draws, FloatArray
+from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.plugins import require
 
@@ -27,8 +36,91 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Of Okabe and Ito's palette.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.62"
+# Okabe and Ito's palette without yellow, which print loses.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+BLUE, ORANGE, GREY = COLOURS[0], COLOURS[1], "0.62"
+# A letter of 9 points is about so many inches wide.
+LETTER = 0.075
+
+
+def figure_of(width: float, height: float, panels: int = 1, **options: Any) -> tuple[Figure, list[Any]]:
+    """A figure of so many inches with its panels side by side, without frames above and to the right.
+
+    Args:
+        width: of the figure.
+        height: likewise.
+        panels: how many axes, from left to right.
+        options: of `Figure.subplots`, such as `sharey`.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
+    # A notebook shows the figures of pyplot; of others it prints the type alone.
+    vars(figure)["_repr_png_"] = partial(_as_png, figure)
+    found = list(figure.subplots(1, panels, squeeze=False, **options).flat)
+    for axes in found:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+        # What is drawn stands above the grid.
+        axes.set_axisbelow(True)
+    return figure, found
+
+
+def wrapped(text: str, inches: float) -> str:
+    """The text in lines that have so much room; its own lines stay lines."""
+    return "\n".join(textwrap.fill(line, max(14, int(inches / LETTER))) for line in text.split("\n") if line)
+
+
+def name_axes(axes: Any, x: str, y: str, beside: float = 1.0) -> None:
+    """Labels the axes; a long label, such as a file's name, is broken into lines that the figure has room for.
+
+    Pictures have no title: a caption stands beside them. What one must know to read the numbers is in the labels.
+
+    Args:
+        axes: the axes.
+        x: the label below.
+        y: the label to the left.
+        beside: the inches that stand beside the axes: more for names of runs.
+    """
+    width, height = axes.figure.get_size_inches()
+    below = wrapped(x, width - beside)
+    axes.set_xlabel(below, fontsize=9)
+    axes.set_ylabel(wrapped(y, height - 0.7 - 0.16 * below.count("\n")), fontsize=9)
+
+
+def finished(figure: Figure) -> Figure:
+    """The figure with one legend of all panels below them, which has what several name once; it grows by that."""
+    named: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, names = axes.get_legend_handles_labels()
+        named.update(zip(names, handles, strict=True))
+    if named:
+        # Columns are as wide as their longest name.
+        widths = [0.6 + 0.06 * len(name) for name in named]
+        columns = len(named)
+        while columns > 1 and sum(max(widths[one::columns]) for one in range(columns)) > figure.get_figwidth():
+            columns -= 1
+        figure.set_figheight(figure.get_figheight() + 0.18 * math.ceil(len(named) / columns))
+        style = {"fontsize": 8, "frameon": False, "ncols": columns, "columnspacing": 1.2}
+        figure.legend(named.values(), named, loc="outside lower left", **style)
+    return figure
+
+
+# Of names beside points.
+_NAME = {"fontsize": 7, "va": "center", "annotation_clip": False}
+_NAME_WIDTH, _NAME_HEIGHT = 0.06, 0.125
+
+
+def name_points(axes: Any, x: FloatArray, y: FloatArray, names: Sequence[str]) -> None:
+    """Names to the right of the axes in the order of their points from top to bottom, each joined to its point.
+
+    So no two overlap where the axes have `_NAME_HEIGHT` inches for each; a letter has `_NAME_WIDTH`.
+    """
+    line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
+    for height, place in zip(np.linspace(1.0, 0.0, len(names)), np.argsort(-y, kind="stable"), strict=True):
+        about = {**_NAME, "xytext": (1.05, height), "textcoords": "axes fraction", "arrowprops": line}
+        axes.annotate(names[place], (x[place], y[place]), **about)
 
 
 SUFFIXES = (".pdf", ".svg", ".png")
@@ -148,18 +240,11 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Fig
     most = sum(len(panel.groups) for panel in panels)
     width = 0.07 * max(map(len, runs)) + 3.4 * len(panels) + 0.09 * most
     height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
-    figure: Figure = require("matplotlib.figure", "plot").Figure((max(5.0, width), height), layout="constrained")
-    # A notebook shows the figures of pyplot; of others it prints the type alone.
-    vars(figure)["_repr_png_"] = partial(_as_png, figure)
-    every = list(figure.subplots(1, len(panels), squeeze=False, sharey=True).flat)
+    figure, every = figure_of(max(5.0, width), height, len(panels), sharey=True)
     every[0].set_yticks(range(len(runs)), runs, fontsize=8)
     every[0].set_ylim(len(runs) - 0.4, -0.6)
     place = {run: row for row, run in enumerate(runs)}
     for number, (axes, panel, text) in enumerate(zip(every, panels, texts, strict=True), 1):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=8)
-        # What is drawn stands above the grid.
-        axes.set_axisbelow(True)
         axes.set_xlabel(text, fontsize=9)
         axes.grid(axis="x", color="0.92", linewidth=0.6)
         axes.tick_params(axis="y", length=0)
@@ -170,25 +255,7 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Fig
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
-    _name_parts(figure)
-    return figure
-
-
-def _name_parts(figure: Figure) -> None:
-    """Gives the figure one legend of all panels below them, which has what several name once; it grows by that."""
-    named: dict[str, Any] = {}
-    for axes in figure.axes:
-        handles, names = axes.get_legend_handles_labels()
-        named.update(zip(names, handles, strict=True))
-    if named:
-        # Columns are as wide as their longest name.
-        widths = [0.6 + 0.06 * len(name) for name in named]
-        columns = len(named)
-        while columns > 1 and sum(max(widths[one::columns]) for one in range(columns)) > figure.get_figwidth():
-            columns -= 1
-        figure.set_figheight(figure.get_figheight() + 0.18 * math.ceil(len(named) / columns))
-        style = {"fontsize": 8, "frameon": False, "ncols": columns, "columnspacing": 1.2}
-        figure.legend(named.values(), named, loc="outside lower left", **style)
+    return finished(figure)
 
 
 def _draw_scores(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
@@ -227,6 +294,85 @@ def _draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[
             [1.0] * len(rows), rows, "-s", color=ORANGE, linewidth=1.4, markersize=4, transform=beside, clip_on=False,
             label="" if number else "cannot be told apart", gid=f"group-{number + 1}",
         )  # fmt: skip
+
+
+# Of more runs, only so many are named.
+_MANY_NAMES, _NAMED = 30, 10
+
+
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else shown_number(value)
+
+
+def plot_scatter(
+    runs: Sequence[str],
+    official: ArrayLike,
+    scores: ArrayLike,
+    names: tuple[str, str] = ("official", "scores"),
+    errors: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {}),
+) -> Figure:
+    """Scores against official scores, a named point a run; with scores by query also a small point a query and run.
+
+    Both axes are in their own units; where both are shares, they have one scale, and a line on which both are equal.
+    The τ of the runs stands below; with scores by query also their τ by query, averaged, and over all pairs.
+
+    Args:
+        runs: the runs.
+        official: a score a run, or (queries, runs), whose means over the queries that both sides have are the runs'
+            scores; NaN is missing.
+        scores: likewise, of the same shape.
+        names: the labels of the axes.
+        errors: run -> standard error of its score, on both sides; runs may be left out.
+
+    Raises:
+        InputError: the sides differ in shape, or no run has a score on both.
+
+    Source: after Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
+    """
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    missing = np.isnan(x) | np.isnan(y)
+    if missing.all():
+        raise InputError("the two sides have no query and run in common")
+    x, y = np.where(missing, np.nan, np.atleast_2d(x)), np.where(missing, np.nan, np.atleast_2d(y))
+    scored = ~np.isnan(x).all(axis=0)
+    x, y, known = x[:, scored], y[:, scored], [runs[int(place)] for place in np.flatnonzero(scored)]
+    by_query = len(x) > 1
+    # Equal means stay equal: later decimals hold only the order of summation.
+    x_runs: FloatArray = np.round(np.asarray(np.nanmean(x, axis=0)), 12)
+    y_runs: FloatArray = np.round(np.asarray(np.nanmean(y, axis=0)), 12)
+    # All, or of many those whose ranks on the two sides differ most.
+    moved = np.argsort(-np.abs(ranks(x_runs) - ranks(y_runs)), kind="stable")
+    place = sorted(moved[: _NAMED if len(known) > _MANY_NAMES else None].tolist())
+    tall = max(3.2, _NAME_HEIGHT * len(place))
+    beside = 1.0 + _NAME_WIDTH * max(len(known[index]) for index in place)
+    figure, (axes,) = figure_of(4.2 + beside, tall + 1.2)
+    if by_query:
+        axes.plot(
+            x.ravel(), y.ravel(), "o", markersize=2.6, color=COLOURS[4], alpha=0.5, markeredgewidth=0,
+            label="query and run", gid="queries",
+        )  # fmt: skip
+    if any(errors):
+        bars = [[side.get(run, 0.0) for run in known] for side in errors]
+        axes.errorbar(x_runs, y_runs, bars[1], bars[0], "none", ecolor="0.35", elinewidth=0.8, label="standard error")
+    axes.plot(
+        x_runs, y_runs, "D", markersize=5.5, color=ORANGE, markeredgecolor="black", markeredgewidth=0.5, label="run",
+        gid="runs",
+    )  # fmt: skip
+    if min(np.nanmin(x), np.nanmin(y)) >= 0 and max(np.nanmax(x), np.nanmax(y)) <= 1:
+        ends = [min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])]
+        axes.plot(ends, ends, color="0.45", linewidth=0.9, linestyle=":", zorder=0, label="equal scores")
+        axes.set_xlim(*ends)
+        axes.set_ylim(*ends)
+        axes.set_aspect("equal")
+    taus = [f"τ of runs {_shown(correlate(x_runs, y_runs, 'kendall').value)}"]
+    if by_query:
+        taus.append(f"mean of those of queries {_shown(query_tau(x, y, Draws(0)).estimate)}")
+        taus.append(f"of all pairs {_shown(pooled_tau(x, y, Draws(0)).estimate)}")
+    over = f" over {counted(len(x), 'query')}" if by_query else ""
+    few = f"; named: the {_NAMED} whose ranks differ most" if len(place) < len(known) else ""
+    name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}{few}", names[1], beside)
+    name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place])
+    return finished(figure)
 
 
 def shown_number(value: float) -> str:

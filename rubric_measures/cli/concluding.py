@@ -57,7 +57,7 @@ def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printe
     files={"official": "OFFICIAL", "others": "[LEADERBOARD…]"},
     fields={"draws": ("rounds",)},
 )  # fmt: skip
-def correlate(correlate: Call, *, printed: Printed = Printed()) -> int:
+def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
     """rank correlation of leaderboards with the official one
 
     examples:
@@ -68,8 +68,9 @@ def correlate(correlate: Call, *, printed: Printed = Printed()) -> int:
     Args:
         others: leaderboards, or graded records (every grade set and measure); none where OFFICIAL has both sides
             (`leaderboard --qrels`).
+        plot: also draw scores against official scores, a page a leaderboard: .pdf, .svg or .png.
     """
-    return printed.show(correlate(notes=False))
+    return printed.show(correlate(notes=False), plot)
 
 
 @Command(

@@ -173,6 +173,10 @@ class LeaderboardTable:
         """
         return {row.run_id: row.value for row in self._of(measure) if row.query_id == query_id}
 
+    def errors(self, measure: str) -> dict[str, float]:
+        """Run -> standard error of the aggregate, where the file gives it."""
+        return {row.run_id: row.error for row in self._of(measure) if row.query_id == ALL and row.error is not None}
+
     def per_query(self, measure: str) -> dict[str, dict[str, float]]:
         """Run -> query -> value of one measure, without the aggregate.
 

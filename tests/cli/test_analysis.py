@@ -1,5 +1,6 @@
 """Tests of the commands `correlate`, `agreement` and `compare`: tables, notes, exit codes, documented JSON."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -236,6 +237,10 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
         for measure in ("RubricCover(rel=1)@1", "RubricCover(rel=3)@1", *(cell["measure"] for cell in grid[2:4]))
     ]
     assert any(cell["best"] for cell in grid)
+    if importlib.util.find_spec("matplotlib") is not None:
+        plot = ("correlate", official, records, "-m", "RubricCover(rel=1)@1", "--rounds", 0, "--plot")
+        assert ".pdf alone holds them" in call(capsys, *plot, tmp_path / "grid.svg")[2]
+        assert call(capsys, *plot, tmp_path / "grid.pdf")[0] < 2 and (tmp_path / "grid.pdf").exists()
     levels = ("correlate", official, records, "-m", "RubricCover@1", "--coefficients", "kendall", "--rounds", 0)
     status, out, _ = call(capsys, *levels, "--grader", "scale=0-5:4")
     assert out.count("*") >= 1 and "RubricCover(rel=5)@1" in out

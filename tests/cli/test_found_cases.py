@@ -223,6 +223,7 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
     before, name = graded.read_bytes(), str(graded)
     for arguments in (
         ["leaderboard", name, "-m", "RubricCover"],
+        ["correlate", name, name],
         ["compare", name],
     ):
         assert main([*arguments, "--plot", name]) == 2, arguments

@@ -127,7 +127,7 @@ def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("leaderboard qrels.txt bm25.run -m AP --plot out.pdf", "out.pdf: cannot be written (File too large)"),
+        ("correlate a.tsv b.tsv --plot out.pdf", "out.pdf: cannot be written (File too large)"),
         ("check kept.json qrels.txt bm25.run --pack out", "out: cannot be written (File too large) (--pack)"),
         ("example --copy out", "out: cannot be written ([Errno 27] File too large: "),
         (
@@ -139,6 +139,8 @@ def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_line_that_names_what_is_written(command: str, said: str, tmp_path: Path) -> None:
     if "--plot" in command:
         pytest.importorskip("matplotlib")
+    for name, score in (("a.tsv", "0.3"), ("b.tsv", "0.1")):
+        (tmp_path / name).write_text(f"{WIDE}d\t{score}\n")
     for source in (example_folder() / "qrels.txt", example_folder() / "runs" / "bm25.run"):
         shutil.copy(source, tmp_path)
     names = [str(tmp_path / name) for name in ("qrels.txt", "bm25.run", "kept.json")]

@@ -135,6 +135,7 @@ def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
     assert "2 values of 1 measure are text and were left out" in caplog.text
     assert "1 empty cell" in caplog.text
     assert table.column("V") == {"my run": 0.5, "r2": 0.25}
+    assert table.errors("V") == {"my run": 0.1}
 
 
 def test_workbench_table_and_official_ranks(tmp_path: Path) -> None:
@@ -223,5 +224,5 @@ def test_real_files(caplog: pytest.LogCaptureFixture) -> None:
     ranks = read_leaderboard(golden / "dl20-scale-official-leaderboard.json")
     assert ranks.column("rank")["sys00"] == 1
     cover = read_leaderboard(golden / "cover-tau4.tsv")
-    assert len(cover.run_ids) == sum(row.error is not None for row in cover.rows) == 60
+    assert len(cover.run_ids) == len(cover.errors("ExamCover")) == 60
     assert [row.value for row in cover.best] == [0.989]

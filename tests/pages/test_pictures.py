@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from ir_measures import Qrel
 
@@ -13,6 +14,7 @@ from rubric_measures import Tests, load, score
 from rubric_measures.analysis import plots
 from rubric_measures.analysis.plots import save_figures
 from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 
 pytest.importorskip("matplotlib")
@@ -28,6 +30,9 @@ def test_each_measure_of_a_comparison_is_a_picture(tmp_path: Path) -> None:
     compared.plot(tmp_path / "x.pdf")
     assert b"/Count 2" in (tmp_path / "x.pdf").read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["x.pdf"]
+
+
+pytest.importorskip("matplotlib")
 
 
 def test_dots_by_hand() -> None:
@@ -55,6 +60,8 @@ def test_dots_by_hand() -> None:
     ]
     assert [label.get_text() for label in left.get_yticklabels()] == runs
 
+
+pytest.importorskip("matplotlib")
 
 PANEL = plots.DotPanel("m", {"a": 1.0, "b": 0.5})
 
@@ -91,16 +98,37 @@ def test_what_cannot_be_written_is_one_line_and_leaves_nothing(suffix: str, tmp_
 
 
 def test_long_names_stay_inside_the_figure() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    names = (
+        "assessors-of-the-track-2024-judgments.qrels",
+        "model-labels-by-some-model-with-a-very-long-name-0613.qrels",
+    )
     long = "RubricQrels(judged_only=True,label='count',measure='nDCG(judged_only=True)@100',rel=4)"
     runs = [f"a-team-with-a-long-name-run-{index}-of-three" for index in range(3)]
-    figure = plots.plot_dots(runs, [plots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4))
-    figure.draw_without_rendering()
-    box = figure.axes[0].xaxis.label.get_window_extent()
-    assert min(box.x0, box.y0) >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+    table = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])
+    figures = [
+        plots.plot_scatter(runs, table, table, names),
+        plots.plot_dots(runs, [plots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
+    ]
+    for figure in figures:
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        axes = figure.axes[0]
+        for text in (axes.xaxis.label, axes.yaxis.label):
+            if not text.get_text():
+                continue
+            box = text.get_window_extent(canvas.get_renderer())
+            assert box.x0 >= 0 and box.y0 >= 0, text.get_text()
+            assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text.get_text()
+    # Nothing of a name is lost to the line breaks.
+    assert "".join(figures[0].axes[0].get_ylabel().split()) == names[1]
 
+
+pytest.importorskip("matplotlib")
 
 EXAMPLE = example_folder()
-GRADED, BANK = (str(EXAMPLE / name) for name in ("graded.jsonl.gz", "questions.jsonl"))
+GRADED, BANK, QRELS = (str(EXAMPLE / name) for name in ("graded.jsonl.gz", "questions.jsonl", "qrels.txt"))
 RUNS = sorted(map(str, (EXAMPLE / "runs").glob("*.run")))
 MEASURES = ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]
 
@@ -156,3 +184,14 @@ def test_groups(drawn: list, tmp_path: Path) -> None:
     rubric_measures.compare(board, baseline="bm25", tests=Tests(99)).plot(tmp_path / "y.png")
     check(drawn)
     assert len(drawn) == 2
+
+
+@pytest.mark.parametrize("boards", [1, 2])
+def test_scores(boards: int, drawn: list, tmp_path: Path) -> None:
+    ours, official = tmp_path / "ours.json", tmp_path / "official.json"
+    form = ["--format", "json", "-o"]
+    assert main(["leaderboard", GRADED, *RUNS, "--bank", BANK, "-m", MEASURES[0], *form, str(ours)]) == 0
+    assert main(["leaderboard", QRELS, *RUNS, "-m", "nDCG@10", *form, str(official)]) == 0
+    plot = ["--plot", str(tmp_path / "x.pdf")]
+    assert main(["correlate", str(official), *[str(ours)] * boards, *plot, "--rounds", "0"]) == 0
+    check(drawn)
