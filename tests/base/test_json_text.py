@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import rubric_measures
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.json_text import check_keys, json_at, json_texts, parse_json
+from rubric_measures.base.json_text import check_keys, json_at, json_texts, parse_json, scanned_json
 
 PACKAGE = Path(rubric_measures.__file__).parent
 
@@ -111,3 +111,40 @@ def test_keys_that_come_twice() -> None:
     check_keys('{"a": {"b": 1}, "c": [{"b": 1}, {"b": 2}]}', path="f")
     with pytest.raises(FormatError, match=r"^f:7: the key 'b' comes twice in one object; keep one$"):
         check_keys('{"a": {"b": 1,\n"\\u0062": 2}}', path="f", line=7)
+
+
+@given(
+    values=st.lists(_VALUES, max_size=6),
+    indent=st.sampled_from([None, 0, 2]),
+    is_plain=st.booleans(),
+    size=st.integers(1, 40),
+)
+def test_a_list_in_pieces_is_its_elements_with_their_lines(
+    values: list[Any], indent: int | None, is_plain: bool, size: int
+) -> None:
+    data = json.dumps(values, indent=indent, ensure_ascii=is_plain).encode()
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    found = list(scanned_json(pieces, "f", 3))
+    assert [json.loads(text) for _, text in found] == values
+    if indent is not None:
+        places = [json.dumps(values[: number + 1], indent=indent).count("\n") for number in range(len(values))]
+        sizes = [json.dumps(value, indent=indent).count("\n") for value in values]
+        assert [line for line, _ in found] == [2 + place - of for place, of in zip(places, sizes, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[\n{"a": 1}', "f:2: is not JSON: expected ',' or ']' after an element of the list"),
+        ('[{"a": 1}]\n[{"a": 2}]\n', "f:2: is not JSON: something stands behind the list"),
+        ('[{"a": 1},\n{"a": 2\n', "f:2: is not JSON: Expecting ',' delimiter"),
+        ('[{"a": 1},\n{"a": "é', "f:2: is not JSON: Unterminated string starting at"),
+        ('{"a":\n1}\n{"a":\n', "f:3: is not JSON: Expecting value"),
+    ],
+)
+def test_where_a_list_is_cut_or_goes_on_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "f"
+    path.write_text(text)
+    with pytest.raises(FormatError) as caught:
+        list(json_texts(path))
+    assert str(caught.value).endswith(problem.removeprefix("f"))
