@@ -302,15 +302,15 @@ def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tup
 
 def _two_ids(tables: Sequence[AnswerTable]) -> FormatError | None:
     """What is wrong with ids, where a question has two, or one is of two questions."""
-    known: dict[tuple[str, str], tuple[str, str]] = {}
+    known: dict[tuple[str, str], AnswerRow] = {}
     for table, row in ((one, row) for one in tables for row in one.rows):
         for key in (("id", row.query_id), ("text", row.query)):
-            query_id, query = known.setdefault(key, (row.query_id, row.query))
-            if (query_id, query) != (row.query_id, row.query):
+            first = known.setdefault(key, row)
+            if (first.query_id, first.query) != (row.query_id, row.query):
                 problem = (
-                    f"{short(query)} has the id {query_id}, and {short(row.query)} the id {row.query_id}; an id is"
+                    f"{short(first.query)} has the id {first.query_id}, and {short(row.query)} the id {row.query_id}"
                 )
-                problem += " that of a query, one for all runs"
+                problem += "; an id is that of a query, one for all runs"
                 return FormatError(problem, path=table.name, line=row.line, settings=("columns",))
     return None
 

@@ -16,12 +16,15 @@ import io
 import math
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
+
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored, tell
 from rubric_measures.base.files import begins_records, packed_beside, paused_collector
@@ -122,14 +125,11 @@ class PassageRecords(Sequence["QueryPassages"]):
         return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(len(passages), 'passage')}{graded})"
 
 
-# Answers with labels of the items of their queries: what errors call what they hold, the toolkit, and lines by number.
-JUDGED: Mapping[str, tuple[str, judged.Toolkit, Callable[[str], Iterable[tuple[int, judged.JudgedAnswer]]]]] = {
-    "assignments": ("assigned nuggets", judged.NUGGETIZER, judged.ASSIGNMENTS.each),
-    "graded answers": ("graded criteria", judged.RAGDOLL, lambda path: ((0, one) for one in judged.GRADED.read(path))),
-    "assessments": (
-        *("assessed short answers", judged.DRAGUN),
-        lambda path: ((0, one) for one in judged.ASSESSMENTS.read(path)),
-    ),
+# Answers with labels of the items of their queries: what errors call what they hold, the toolkit, and what reads them.
+JUDGED: Mapping[str, tuple[str, judged.Toolkit, Any]] = {
+    "assignments": ("assigned nuggets", judged.NUGGETIZER, judged.ASSIGNMENTS),
+    "graded answers": ("graded criteria", judged.RAGDOLL, judged.GRADED),
+    "assessments": ("assessed short answers", judged.DRAGUN, judged.ASSESSMENTS),
 }
 
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
@@ -201,13 +201,11 @@ def columns_of(table: Rows) -> Any:
 
 def _kept(source: Any) -> Any:
     """Rows that come one by one, as a list; what loaded grades were loaded from; all else as it is."""
-    if isinstance(source, LazyGrades):
-        return PassageRecords(source.groups) if isinstance(source, RecordGrades) else source.name
-    if isinstance(source, TableGrades):
-        return [row._asdict() for row in source._rows]
+    if isinstance(source, RecordGrades):
+        return PassageRecords(source.groups)
     if isinstance(source, Grades):
         rows = chain.from_iterable(map(all_rows, source.queries.values()))
-        return [
+        return getattr(source, "held", None) or [
             {"query_id": one[0], "doc_id": one[1], "item_id": one.iteration, "grade": one.relevance} for one in rows
         ]
     return list(source) if isinstance(source, Iterator) and not is_file(source) else source
@@ -324,11 +322,9 @@ def _refused(error: FormatError, path: str) -> FormatError:
     name, problem = "queries", error.problem
     with contextlib.suppress(FormatError, InputError):
         name = detect_format(path)
-    if name == "run":
-        problem = "it looks like a run: are qrels and run the wrong way round?"
-    elif name not in ("queries", *_SCORED):
+    if name not in ("queries", "run", *_SCORED):
         problem = f"its format is {name}, which `convert` may turn into another"
-    elif path != "-":
+    elif path != "-" and name != "run":
         # What is of no other format is taken for queries. What has blanks in the place of columns is no table.
         head = head_of(path)
         if head.object.keys() & {*QUERY_IDS} if head.is_json else len(cells_of(head.line)) > 1:
@@ -480,13 +476,16 @@ class AnswerGrades(LazyGrades):
     """
 
     def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None, kind: str) -> None:
-        self.name, self.bank, self.kind = path, bank, kind
+        self.held = self.name = path
+        self.bank, self.kind = bank, kind
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
 
     @cached_property
     def answers(self) -> tuple[Grades, dict[str, dict[str, str | int]]]:
         """The grades; and run -> query -> the answer, or its length in whitespace words as the file says it."""
-        _, toolkit, read = JUDGED[self.kind]
+        _, toolkit, form = JUDGED[self.kind]
+        # Of others a line may be replaced by a later one.
+        lines = form.each(self.name) if self.kind == "assignments" else zip(repeat(0), form.read(self.name))
         notes = judged.Oddities(toolkit)
         codes = _Codes({label: code for code, label in enumerate(("", judged.FAILED, *toolkit.grades))})
         codes.known = notes.known
@@ -496,7 +495,7 @@ class AnswerGrades(LazyGrades):
         texts: dict[str, dict[str, str | int]] = {}
         # The lines make no cyclic garbage; looking for it would take as long as reading.
         with paused_collector():
-            for row in judged.judged(read(self.name), notes, self.name):
+            for row in judged.judged(lines, notes, self.name):
                 if row.query_id in texts.setdefault(row.run_id, {}):
                     problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
                     raise FormatError(problem, path=self.name, line=row.line)
@@ -586,6 +585,8 @@ class TableGrades(Grades):
         super().__init__(grades.queries, grades.on_failed_given, grades.source)
         self._rows, self._name = rows, name
 
+    held = property(lambda self: [row._asdict() for row in self._rows])
+
     @cached_property
     def runs(self) -> list[Run]:
         """These runs; nobody asks where others are given.
@@ -658,64 +659,64 @@ def load(
     """
     if isinstance(source, Grades) and grader is None and bank is None and on_failed is None:
         return source
+    if hasattr(source, "read"):
+        # An open file may be closed when its grades are looked at.
+        with file_path(source) as copy:
+            read = load(copy, bank, grader=grader, on_failed=on_failed)
+            if isinstance(read, RecordGrades):
+                return RecordGrades(read.groups, read.bank, read.wanted, on_failed)
+            return Grades(read.queries, on_failed, read.source)
     known_bank = None if bank is None else load_bank(bank)
     wanted = None if grader is None else grader_of(grader)
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": wanted and wanted.scale}
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
-    if not isinstance(source, str | os.PathLike):
-        if is_file(source):
-            # An open file may be closed when its grades are looked at.
-            with file_path(source) as copy:
-                read = load(copy, known_bank, grader=wanted, on_failed=on_failed)
-                if isinstance(read, RecordGrades):
-                    return RecordGrades(read.groups, known_bank, wanted, on_failed)
-                return Grades(read.queries, on_failed, read.source)
-        if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
-            raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
-        is_loaded = isinstance(source, Grades)
-        if is_loaded and on_failed is not None:
-            raise InputError("how failed grades count is chosen where they are loaded", settings=("on_failed",))
-        is_whole = is_loaded or isinstance(source, dict) or hasattr(source, "columns")
-        rows: Any = source if is_whole else list(source)
-        if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
-            return RecordGrades(rows, known_bank, wanted, on_failed, getattr(source, "name", "the records"))
-        if not is_loaded and not len(rows):
-            raise InputError("there are no grades to score")
-        if is_table(rows):
-            return _of_table(rows, "the grades", known_bank, wanted, counted)
-        refuse_choice("the rows", wanted, ("scale",))
-        return build_grades(rows, known_bank, **counted)
-    path = os.fspath(source)
-    content = content_of(path)
-    # A name that is nothing is said first.
-    judgments = judgments_of(path) if content == "dataset" else []
+    if isinstance(source, str | os.PathLike):
+        held: Any = os.fspath(source)
+        content, name = content_of(held), held
+        held = judgments_of(name) if content == "dataset" else held
+    else:
+        held, content, name = _in_memory(source)
     if content == "records":
-        return RecordGrades(path, known_bank, wanted, on_failed, path)
+        return RecordGrades(held, known_bank, wanted, on_failed, name)
     if content == "argue judgments":
-        raise InputError(f"{path}: holds judgments of reports, no grades; `argue` computes their measures")
+        raise InputError(f"{name}: holds judgments of reports, no grades; `argue` computes their measures")
     if content == "support labels":
         from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 
-        with naming(path):
-            labelled = records_of_support_labels(read_support_labels(path))
-        return RecordGrades(labelled, known_bank, wanted, on_failed, path)
+        with naming(name):
+            labelled = records_of_support_labels(read_support_labels(name))
+        return RecordGrades(labelled, known_bank, wanted, on_failed, name)
     if content in JUDGED:
-        refuse_choice(path, wanted, (), JUDGED[content][0])
-        return AnswerGrades(path, known_bank, on_failed, content)
+        refuse_choice(name, wanted, (), JUDGED[content][0])
+        return AnswerGrades(name, known_bank, on_failed, content)
     if content == "grades":
-        return _of_table(path, path, known_bank, wanted, counted)
+        return _of_table(held, name, known_bank, wanted, counted)
+    if isinstance(held, Grades) and on_failed is not None:
+        raise InputError("how failed grades count is chosen where they are loaded", settings=("on_failed",))
     grades: Any = None
-    if content == "judgments":
+    if isinstance(held, str):
         try:
-            grades = read_grades(path, known_bank, **counted)
+            grades = read_grades(held, known_bank, **counted)
         except FormatError as error:
             if error.line != 1:
                 raise
-            raise _refused(error, path) from None
+            raise _refused(error, held) from None
     # What a file is comes first, then what cannot be chosen of it.
-    refuse_choice(path, wanted, ("scale",))
-    return build_grades(judgments, known_bank, **counted) if grades is None else grades
+    refuse_choice(name, wanted, ("scale",))
+    return build_grades(held, known_bank, **counted) if grades is None else grades
+
+
+def _in_memory(source: Any) -> tuple[Any, str, str]:
+    """What is in memory, at once; what it is, see `content_of`; what messages call it."""
+    if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
+        raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
+    rows = source if isinstance(source, dict) or hasattr(source, "columns") else list(source)
+    if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
+        return rows, "records", getattr(source, "name", "the records")
+    if not isinstance(rows, Grades) and not len(rows):
+        raise InputError("there are no grades to score")
+    return (rows, "grades", "the grades") if is_table(rows) else (rows, "judgments", "the rows")
 
 
 def is_table(rows: object) -> bool:
@@ -806,16 +807,13 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
     runs = [runs] if isinstance(runs, str | os.PathLike | Run) else _kept(runs)
     if isinstance(runs, list | tuple) and runs and all(isinstance(one, str | os.PathLike) for one in runs):
         return list(map(os.fspath, runs))
-    given: list[tuple[str | None, Any]] = [(None, runs)]
-    if are_rows(runs) or is_file(runs):
-        pass
-    elif isinstance(runs, Mapping):
-        scores = [list(one.values()) if isinstance(one, Mapping) else [None] for one in runs.values()]
-        is_one = all(isinstance(score, int | float) for of_query in scores for score in of_query)
-        given = given if is_one else list(runs.items())
-    elif not isinstance(runs, Iterable):
+    if not isinstance(runs, Iterable):
         raise InputError(f"{runs!r:.60} is no run, and no list of runs")
-    else:
+    given: list[tuple[str | None, Any]] = [(None, runs)]
+    if isinstance(runs, Mapping) and not are_rows(runs):
+        cells = chain.from_iterable(one.values() if isinstance(one, Mapping) else [None] for one in runs.values())
+        given = given if all(isinstance(score, int | float) for score in cells) else list(runs.items())
+    elif not are_rows(runs) and not is_file(runs):
         several = list(runs)
         # A frame has its columns as attributes.
         is_one = bool(several) and hasattr(several[0], "doc_id") and not are_rows(several[0])
@@ -823,10 +821,9 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
     if not given:
         raise InputError("there is no run to score")
     found = [_read(run, name, place, said) for place, (name, run) in enumerate(given, 1)]
-    names = [run.run_id for run in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"two runs are called {twice!r}; rename one")
+    for name, count in Counter(run.run_id for run in found).items():
+        if count > 1:
+            raise InputError(f"two runs are called {name!r}; rename one")
     return found
 
 
@@ -859,7 +856,7 @@ def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> 
         with file_path(run) as path:
             run = read_run(path, said)
     if isinstance(run, Run):
-        return run if name is None else Run(name, run.rankings, run.rank_disagreements)
+        return replace(run, run_id=name or run.run_id)
     called = name or f"run {place}"
     try:
         return make_run(called, _rows(run))
@@ -872,21 +869,18 @@ def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> 
         ) from None
 
 
-def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
-    if are_rows(run):
-        known = columns_of(run)
-        named = (next(name for name in names if name in known) for names in (QUERY_IDS, DOC_IDS, ("score",)))
-        table: Any = run
-        columns = [[row[name] for row in table] if isinstance(run, list | tuple) else table[name] for name in named]
-        # Ids of a column with gaps are 1.0, ….
-        query_ids, doc_ids, given = (one.tolist() if hasattr(one, "tolist") else list(one) for one in columns)
-        yield from zip(map(text, query_ids), map(text, doc_ids), given, strict=True)
-    elif isinstance(run, Mapping):
-        for query_id, scores in run.items():
-            for doc_id, score in scores.items():
-                yield str(query_id), str(doc_id), score
-    else:
-        yield from ((str(row.query_id), str(row.doc_id), row.score) for row in run)
+def _rows(run: Any) -> Iterable[tuple[str, str, float]]:
+    is_table = are_rows(run)
+    if isinstance(run, Mapping) and not is_table:
+        return ((str(one), str(doc_id), score) for one, of in run.items() for doc_id, score in of.items())
+    if not is_table:
+        return ((str(row.query_id), str(row.doc_id), row.score) for row in run)
+    known = columns_of(run)
+    named = (next(name for name in names if name in known) for names in (QUERY_IDS, DOC_IDS, ("score",)))
+    columns = ([row[name] for row in run] if isinstance(run, list | tuple) else run[name] for name in named)
+    # Ids of a column with gaps are 1.0, ….
+    query_ids, doc_ids, scores = (one.tolist() if hasattr(one, "tolist") else one for one in columns)
+    return zip(map(text, query_ids), map(text, doc_ids), scores, strict=True)
 
 
 Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]

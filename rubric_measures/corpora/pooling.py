@@ -22,7 +22,7 @@ from rubric_measures.corpora.loading import (
     grader_of,
     is_file,
     named_files,
-    run_list,
+    read_runs,
 )
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats import head_of
@@ -172,16 +172,17 @@ def pool(
     if depth < 1:
         raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")
     with contextlib.ExitStack() as stack:
-        listed = [named_files(one, stack) for one in _several(runs)]
+        is_one = isinstance(runs, Answer | Mapping) or is_file(runs) or are_rows(runs) or not isinstance(runs, Iterable)
+        several = [runs] if is_one else list(runs)  # type: ignore[arg-type]
         queries, judgments = (named_files(one, stack) for one in (queries, judgments))
         docs: Any = collection if isinstance(collection, dict) and not are_rows(collection) else None
         source = named_files(collection, stack) if docs is None else None
-        keep_inputs(output, *listed, queries, judgments, *(source if isinstance(source, list | tuple) else [source]))
+        keep_inputs(output, *several, queries, judgments, *(source if isinstance(source, list | tuple) else [source]))
         known = load_collection(source)
         if known is not None and known.has_docs():
             docs = known.docs_store()
-        read, answers = _read(listed)
-        if known is not None and not listed:
+        read, answers = _read(several, stack)
+        if known is not None and not several:
             read, answers = list(known.runs.values()), list(known.answers)
         if not read and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
@@ -255,25 +256,24 @@ def pool(
         return PassageRecords.kept(groups(), output)
 
 
-def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
-    """The runs and the answers of files, told apart by content, and of what they hold."""
-
-    runs: list[Run] = []
-    names: list[str] = []
-    answers: list[Answer] = []
-    for source in sources:
-        if isinstance(source, Answer):
-            answers.append(source)
-        elif isinstance(source, Run):
-            runs.append(source)
-            names.append(source.run_id)
-        elif _holds_answers(source):
-            answers += read_answers(source)
+def _read(sources: Sequence[Any], stack: contextlib.ExitStack) -> tuple[list[Run], list[Answer]]:
+    """The runs and the answers of files, told apart by content, and of what is in memory."""
+    runs, names, answers, others = list[Run](), list[str](), list[Answer](), list[Any]()
+    for one in sources:
+        if isinstance(one, Answer):
+            answers.append(one)
+        # Tables of answers have texts.
+        elif not is_file(one) and not (are_rows(one) and "text" in columns_of(one)):
+            others.append(one)
+        elif _holds_answers(path := named_files(one, stack)):
+            answers += read_answers(path)
         else:
-            runs.append(read_run(source))
-            names.append(source)
-    names = distinct_run_names([run.run_id for run in runs], names)
-    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)], answers
+            runs.append(read_run(path))
+            names.append(path)
+    # Alone it may be several by name.
+    made = read_runs(others[0] if len(others) == 1 else others) if others else []
+    names = distinct_run_names([run.run_id for run in (*runs, *made)], [*names, *(run.run_id for run in made)])
+    return [replace(run, run_id=name) for run, name in zip((*runs, *made), names, strict=True)], answers
 
 
 def _holds_answers(path: str) -> bool:
@@ -283,19 +283,3 @@ def _holds_answers(path: str) -> bool:
     if head.is_json or head.line.count("\t") == 2 or not PLAIN_ANSWERS.lacking(cells_of(head.line)):
         return True
     return QUESTION_RUNS.recognise(head)
-
-
-def _several(runs: Any) -> list[Any]:
-    """Files, runs and answers one by one; what else is a run in memory is read."""
-
-    def is_kept(one: Any) -> bool:
-        # Tables of answers have texts.
-        return is_file(one) or isinstance(one, Answer) or (are_rows(one) and "text" in columns_of(one))
-
-    if is_kept(runs):
-        return [runs]
-    if isinstance(runs, Mapping) or are_rows(runs) or not isinstance(runs, Iterable):
-        return list(run_list(runs))
-    several = list(runs)
-    made = [one for one in several if not is_kept(one)]
-    return [*(one for one in several if is_kept(one)), *(run_list(made) if made else ())]
