@@ -294,10 +294,11 @@ class _Window:
                 if not self.more():
                     raise self.wrong(getattr(error, "msg", "is nested too deep"), getattr(error, "pos", 0)) from None
             else:
-                # A number may go on.
-                if end < len(self.text) or not self.more():
-                    found = self.text[self.place : end]
-                    self.place = end
+                size = end - self.place
+                # A number may go on, as 1 with e+2.
+                if end + 2 < len(self.text) or not self.more():
+                    found = self.text[self.place : self.place + size]
+                    self.place += size
                     return self.line, found.encode("utf-8")
 
     def more(self) -> bool:
@@ -318,7 +319,7 @@ class _Window:
 
     def wrong(self, problem: str, place: int) -> FormatError:
         """The error of a text that is no JSON at a place of the window."""
-        line = self.line + self.text[self.counted : place].rstrip().count("\n")
+        line = self.line + self.text.rstrip().count("\n", self.counted, place)
         return FormatError(f"is not JSON: {problem}", path=self.name, line=line)
 
 
