@@ -409,7 +409,7 @@ class SourceAgreement(Reported):
     def __repr__(self) -> str:
         return f"<SourceAgreement of {' and '.join(self.names)} on {self.rows[0].documents} documents>"
 
-    def report(self, places: int = 4) -> Report:
+    def report(self) -> Report:
         """One grader in full; of several the leaderboard, and α of all sources.
 
         For programs several graders are a row each, with `low:` and `high:` before the ends of intervals.
@@ -425,8 +425,8 @@ class SourceAgreement(Reported):
             ],
             "groups": self.groups,
         }
-        data = [_graders(self, places)] if len(self.rows) > 1 else ()
-        return Report(_tables(self, places), data, lambda: plain(content))
+        data = [_graders(self)] if len(self.rows) > 1 else ()
+        return Report(_tables(self), data, lambda: plain(content))
 
     @property
     def is_complete(self) -> bool:
@@ -583,25 +583,25 @@ def _source_ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, 
 _SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "bias", "failed")
 
 
-def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
-    yield from _in_full(result, places) if len(result.rows) == 1 else [_graders(result, places)]
-    yield from _further_tables(result, places)
+def _tables(result: SourceAgreement) -> Iterator[Table]:
+    yield from _in_full(result) if len(result.rows) == 1 else [_graders(result)]
+    yield from _further_tables(result)
     if len(result.rows) > 1:
         rows: list[list[Cell]] = [
             [level, alpha.estimate, alpha.low, alpha.high] for level, alpha in result.alphas.items()
         ]
-        heads = columns([f"alpha of all {len(result.names)} sources", "value", "low", "high"], places)
+        heads = columns([f"alpha of all {len(result.names)} sources", "value", "low", "high"])
         yield Table(heads, rows, notes=without_width(result.alphas.items()))
 
 
-def _in_full(board: SourceAgreement, places: int) -> Iterator[Table]:
+def _in_full(board: SourceAgreement) -> Iterator[Table]:
     (row,) = board.rows
     shown = {name.replace("_", " "): of for name, of in row.statistics.items()}
     rows: list[list[Cell]] = [["pairs", row.documents, None, None]]
     rows += [[name, of.estimate, of.low, of.high] for name, of in shown.items()]
     rows += [["limits of agreement", None, *row.limits]] if row.limits else []
     notes = [f"bias: mean of {row.name} − {board.truth.name}", *without_width(shown.items())]
-    yield Table(columns(["statistic", "value", "low", "high"], places), rows, notes=notes)
+    yield Table(columns(["statistic", "value", "low", "high"]), rows, notes=notes)
     rows = [[str(label), *counts, sum(counts)] for label, counts in zip(row.labels, row.confusion, strict=True)]
     rows.append(["total", *(sum(column) for column in zip(*row.confusion, strict=True)), row.documents])
     yield Table(columns([f"{board.truth.name} \\ {row.name}", *map(str, row.labels), "total"]), rows)
@@ -612,7 +612,7 @@ def _coefficient(row: GraderRow, index: int) -> Ranged | None:
     return None if found is None else Ranged(found.value, *found.ends)
 
 
-def _graders(board: SourceAgreement, places: int) -> Table:
+def _graders(board: SourceAgreement) -> Table:
     """A row a grader; people see the cutoffs and leaderboards in tables of their own."""
     first = board.rows[0]
     cells: dict[Column | str, Callable[[GraderRow], Cell]] = {
@@ -621,7 +621,7 @@ def _graders(board: SourceAgreement, places: int) -> Table:
     }
 
     def programs(name: str) -> Column:
-        return Column(name, places, only="programs", is_ranged=True)
+        return Column(name, only="programs", is_ranged=True)
 
     for name in dict.fromkeys(name for row in board.rows for name in row.statistics):
         head = programs(name)._replace(only="" if name in _SHOWN else "programs")
@@ -645,7 +645,7 @@ def _graders(board: SourceAgreement, places: int) -> Table:
         *[f"group: {few}"] * bool(few),
         *without_width(shown),
     ]
-    return declared(board.rows, cells, places, notes=notes)
+    return declared(board.rows, cells, notes=notes)
 
 
 def _worst_run(row: GraderRow) -> str | None:
@@ -653,7 +653,7 @@ def _worst_run(row: GraderRow) -> str | None:
     return found.worst_run if found is not None and found.worst_drop else None
 
 
-def _further_tables(board: SourceAgreement, places: int) -> Iterator[Table]:
+def _further_tables(board: SourceAgreement) -> Iterator[Table]:
     every = [(row.name, at) for row in board.rows for at in row.cutoffs]
     rows: list[list[Cell]] = [
         [name, f">= {at.truth} / >= {at.grader}", at.both, at.truth_only, at.grader_only, at.neither,
@@ -664,7 +664,7 @@ def _further_tables(board: SourceAgreement, places: int) -> Iterator[Table]:
         shown = ((f"{rate} of {name}", getattr(at, rate)) for name, at in every for rate in _RATES)
         counts = ["both", "truth only", "grader only", "neither"]
         heads = ["grader", "truth / grader", *counts, "kappa", "TPR", "TNR", "F1"]
-        yield Table(columns(heads, places), rows, notes=without_width(shown))
+        yield Table(columns(heads), rows, notes=without_width(shown))
     ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
     if ranked:
         first = ranked[0][1]
@@ -674,4 +674,4 @@ def _further_tables(board: SourceAgreement, places: int) -> Iterator[Table]:
              _worst_run(row)]
             for row, found in ranked
         ]  # fmt: skip
-        yield Table(columns([*heads, "run that drops most"], places), rows)
+        yield Table(columns([*heads, "run that drops most"]), rows)

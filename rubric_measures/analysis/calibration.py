@@ -254,10 +254,8 @@ class Calibration(Reported):
     runs: Sequence[Calibrated]
     settings: Mapping[str, object]
 
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits): bias
-        and runs; for programs one after the other.
-        """
+    def report(self) -> Report:
+        """Bias and runs; for programs one after the other."""
         settings, against = self.settings, self.settings["against"]
         shown: list[tuple[str, list[list[Cell]], str]] = [
             ("kind anchors queries same bias low high said",
@@ -267,7 +265,7 @@ class Calibration(Reported):
              [[one.run_id, one.raw, one.interval.estimate, *_ends(one.interval)] for one in self.runs],
              f"calibrated: the share of items that {against} would cover, by confusion"),
         ]  # fmt: skip
-        tables = [Table(columns(heads.split(), places), rows, notes=[note]) for heads, rows, note in shown if rows]
+        tables = [Table(columns(heads.split()), rows, notes=[note]) for heads, rows, note in shown if rows]
         content = {
             "format": "rubric_measures calibrate 1",
             **settings,

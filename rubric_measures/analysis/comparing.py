@@ -119,12 +119,8 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
     def __repr__(self) -> str:
         return f"<Comparisons by {', '.join(self.by_measure)}>"
 
-    def report(self, places: int = 4) -> Report:
-        """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers.
-
-        Args:
-            places: decimal places; -1 prints all digits.
-        """
+    def report(self) -> Report:
+        """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers."""
         comparisons = self.by_measure
         kept = KeptComparisons(COMPARISONS, comparisons, self.intervals, self.asked)
         pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
@@ -132,7 +128,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             "measure": lambda row: row[0].measure,
             "run": lambda row: row[1].first,
             "against": lambda row: row[1].second,
-            Column("difference", places, is_ranged=True): lambda row: _difference(row[1]),
+            Column("difference", is_ranged=True): lambda row: _difference(row[1]),
             "t": lambda row: row[1].test.t,
             "p": lambda row: row[1].test.p,
             "p_adjusted": lambda row: row[1].p_adjusted,
@@ -143,15 +139,15 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             "conclusion": lambda row: row[1].conclusion,
             "more queries": lambda row: row[1].more_queries,
             "at most": lambda row: row[1].at_most,
-            "said": lambda row: row[1].said(row[0].tests.smallest, places),
-            Column("score", places, is_ranged=True): lambda row: self._mean(row[0], row[1].first),
-            Column("score against", places, is_ranged=True): lambda row: self._mean(row[0], row[1].second),
+            "said": lambda row: row[1].said(row[0].tests.smallest, 4),
+            Column("score", is_ranged=True): lambda row: self._mean(row[0], row[1].first),
+            Column("score against", is_ranged=True): lambda row: self._mean(row[0], row[1].second),
             "group": lambda row: group_letters(row[1].first, row[0].groups),
             "group against": lambda row: group_letters(row[1].second, row[0].groups),
-        }, places)  # fmt: skip
-        means = self._overview(places)
+        })  # fmt: skip
+        means = self._overview()
         # A run alone has a mean and no pair.
-        tables = [self._against(one, places) for one in comparisons.values()] if pairs else [means]
+        tables = [self._against(one) for one in comparisons.values()] if pairs else [means]
         tables += [means] if pairs and len(comparisons) > 1 else []
         return Report(tables, [data if pairs else means], lambda: plain(kept))
 
@@ -244,12 +240,12 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             mark = "†" if any(pair.significant for pair in comparison.pairs if pair.first == run) else ""
         return Marked(mean, "", bold=mean.value == max(comparison.means.values())), mark
 
-    def _overview(self, places: int) -> Table:
+    def _overview(self) -> Table:
         """A row a run, best first by the first measure: its mean by each of the first measures, with its letters."""
         runs = dict.fromkeys(run for one in self.by_measure.values() for run in one.means)
         first, *_ = shown = list(self.by_measure.values())[:_OVERVIEW]
-        heads = [*columns(["run"]), *(Column(one.measure, places, is_left=True, is_ranged=True) for one in shown)]
-        rows = [[run, *(_with_letters(*self._standing(one, run), places) for one in shown)] for run in runs]
+        heads = [*columns(["run"]), *(Column(one.measure, is_left=True, is_ranged=True) for one in shown)]
+        rows = [[run, *(_with_letters(*self._standing(one, run)) for one in shown)] for run in runs]
         what = "a letter in common: not told apart" if first.baseline is None else f"†: differs from {first.baseline}"
         title = f"means with {100 * first.tests.level:g} % intervals; {what}" if len(runs) > 1 else first.said()
         more = len(self.by_measure) - len(shown)
@@ -258,7 +254,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
         lacking = without_width((f"{run} by {name}", found) for name, of in means for run, found in of.items())
         return Table(heads, rows, title, [*notes, *lacking])
 
-    def _against(self, comparison: Comparison, places: int) -> Table:
+    def _against(self, comparison: Comparison) -> Table:
         """Each run against the baseline, or else against the best run."""
         best = comparison.baseline or next(iter(comparison.means))
         sign = 1.0 if comparison.baseline else -1.0
@@ -271,11 +267,11 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
             "difference": lambda run: _difference(of[run], sign) if run in of else None,
             "p_adjusted": lambda run: of[run].p_adjusted if run in of else None,
             Column(f"against {best}", is_left=True): lambda run: (
-                of[run].said(comparison.tests.smallest, places, of_second=sign < 0) if run in of else None
+                of[run].said(comparison.tests.smallest, 4, of_second=sign < 0) if run in of else None
             ),
         }
         notes = [*_told(comparison), *without_width(self.intervals.get(comparison.measure, {}).items())]
-        return declared(comparison.means, cells, places, comparison.said(), notes)
+        return declared(comparison.means, cells, title=comparison.said(), notes=notes)
 
 
 def compare(
@@ -386,11 +382,8 @@ class Designs(Reported):
     designs: Sequence[Design]
     tests: Tests
 
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits).
-
-        A row a measure.
-        """
+    def report(self) -> Report:
+        """A row a measure."""
         wanted = " or ".join(dict.fromkeys(f"{one.smallest:g}" for one in self.designs))
         runs = " or ".join(dict.fromkeys(str(one.components.run_count) for one in self.designs))
         cells: dict[Column | str, Callable[[Design], Cell]] = {
@@ -403,7 +396,7 @@ class Designs(Reported):
         content = {
             "format": "rubric_measures power 2", "power": POWER, "tests": self.tests, "measures": self.designs
         }  # fmt: skip
-        return Report([declared(self.designs, cells, places, notes=[note])], content=lambda: plain(content))
+        return Report([declared(self.designs, cells, notes=[note])], content=lambda: plain(content))
 
     @property
     def is_complete(self) -> bool:
@@ -448,10 +441,10 @@ def power(
         return Designs([design(values, measure, tests=tests) for measure, values in found.items()], tests)
 
 
-def _with_letters(mean: Cell, mark: str, places: int) -> Cell:
+def _with_letters(mean: Cell, mark: str) -> Cell:
     if not isinstance(mean, Marked) or not isinstance(mean.value, Ranged) or mark in ("", "-"):
         return mean
-    return mean._replace(value=f"{ranged(*mean.value, places)} {mark}")
+    return mean._replace(value=f"{ranged(*mean.value)} {mark}")
 
 
 def _difference(pair: Pair, sign: float = 1.0) -> Ranged:
@@ -620,8 +613,8 @@ class Reusability(Reported):
     rows: Sequence[LeftOut]
     depth: int
 
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
+    def report(self) -> Report:
+        """A row a run and measure."""
         cells: Mapping[Column | str, Callable[[LeftOut], Cell]] = {
             "run": lambda row: row.run_id,
             Column("measure", is_left=True): lambda row: row.measure,
@@ -634,7 +627,7 @@ class Reusability(Reported):
         by_measure = groupby(self.rows, lambda row: row.measure)
         notes = [f"{name}: a run that is left out of the pool {lost_by(list(of))}" for name, of in by_measure]
         content = {"format": "rubric_measures reusability 1", "depth": self.depth, "runs": self.rows}
-        return Report([declared(self.rows, cells, places, notes=notes)], content=lambda: plain(content))
+        return Report([declared(self.rows, cells, notes=notes)], content=lambda: plain(content))
 
 
 def group_letters(name: object, groups: Sequence[Sequence[object]]) -> str:

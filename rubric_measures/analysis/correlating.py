@@ -106,13 +106,13 @@ class Correlations(Reported):
         compared = counted(len(self.results) + len(self.grid), "leaderboard")
         return f"<Correlations of {compared} with {self.official.name}>"
 
-    def report(self, places: int = 4) -> Report:
-        """Leaderboards first, then the grid; with so many decimal places (-1: all digits)."""
+    def report(self) -> Report:
+        """Leaderboards first, then the grid."""
         official, results, grid, coefficients = self.official, self.results, self.grid, self.coefficients
         best_by = coefficients[0]
         best = best_cells(grid, best_by)
-        first = [_boards(results, coefficients, places)] if results else []
-        last = [_grid(grid, coefficients, places, best)] if grid else []
+        first = [_boards(results, coefficients)] if results else []
+        last = [_grid(grid, coefficients, best)] if grid else []
         content = {
             "format": CORRELATIONS,
             "official": {"path": self.official_path, "measure": official.name, "ranks": official.ranks},
@@ -375,7 +375,7 @@ _Cells = dict[Column | str, Callable[[_T], Cell]]
 
 
 def _coefficient_cells(
-    name: str, places: int, of: Callable[[_T], Coefficient | None], is_best: Callable[[_T], bool] = lambda _: False
+    name: str, of: Callable[[_T], Coefficient | None], is_best: Callable[[_T], bool] = lambda _: False
 ) -> _Cells[_T]:
     """The columns of a coefficient: its value with its interval, and for programs p."""
 
@@ -385,12 +385,12 @@ def _coefficient_cells(
         return Marked(found) if found is not None and is_best(row) else found
 
     return {
-        Column(name, places, is_ranged=True): shown,
-        Column(f"p:{name}", places, only="programs"): lambda row: None if (one := of(row)) is None else one.p_value,
+        Column(name, is_ranged=True): shown,
+        Column(f"p:{name}", only="programs"): lambda row: None if (one := of(row)) is None else one.p_value,
     }
 
 
-def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients: Sequence[str], places: int) -> Table:
+def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients: Sequence[str]) -> Table:
     found = [one for _, one in results]
     # A row is its file and what was found.
     cells: _Cells[tuple[str, LeaderboardCorrelation]] = {}
@@ -401,23 +401,23 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients:
     cells |= {"measure": lambda row: row[1].measure, "runs": lambda row: len(row[1].runs)}
     notes = []
     if any(one.noise_free is not None for one in found):
-        cells[Column("kendall_noise_free", places, is_ranged=True)] = lambda row: ranged(row[1].noise_free)
+        cells[Column("kendall_noise_free", is_ranged=True)] = lambda row: ranged(row[1].noise_free)
         notes.append(
             "kendall_noise_free: the tau that ever more queries would lead to; that of the means has their noise"
         )
     for place, name in enumerate(coefficients):
-        cells |= _coefficient_cells(name, places, partial(lambda place, row: row[1].coefficients[place], place))
+        cells |= _coefficient_cells(name, partial(lambda place, row: row[1].coefficients[place], place))
     if any(one.query_kendall is not None for one in found):
-        cells[Column("query_kendall", places, is_ranged=True)] = lambda row: ranged(row[1].query_kendall)
-        cells[Column("pooled_kendall", places, is_ranged=True)] = lambda row: ranged(row[1].pooled_kendall)
+        cells[Column("query_kendall", is_ranged=True)] = lambda row: ranged(row[1].query_kendall)
+        cells[Column("pooled_kendall", is_ranged=True)] = lambda row: ranged(row[1].pooled_kendall)
     # By simulation, see benchmarks/README.md.
     narrow = " (of 20 runs or more these may hold only 84 to 89 %)" * any(len(one.runs) >= 20 for one in found)
     if any(one.resampled and one.interval is not None for each in found for one in each.coefficients):
         notes.append(f"intervals of coefficients: the same queries of both sides are drawn again{narrow}")
-    return declared(results, cells, places, notes=notes)
+    return declared(results, cells, notes=notes)
 
 
-def _grid(grid: Sequence[GridCell], coefficients: Sequence[str], places: int, best: frozenset[int]) -> Table:
+def _grid(grid: Sequence[GridCell], coefficients: Sequence[str], best: frozenset[int]) -> Table:
     cells: _Cells[tuple[int, GridCell]] = {
         name: partial(lambda name, row: getattr(row[1], name), name)
         for name in ("measure", "llm", "prompt_class", "kind")
@@ -425,7 +425,7 @@ def _grid(grid: Sequence[GridCell], coefficients: Sequence[str], places: int, be
     cells["runs"] = lambda row: 0 if row[1].result is None else len(row[1].result.runs)
     for place, name in enumerate(coefficients):
         of = partial(lambda place, row: row[1].result and row[1].result.coefficients[place], place)
-        cells |= _coefficient_cells(name, places, of, (lambda row: row[0] in best) if not place else lambda _: False)
+        cells |= _coefficient_cells(name, of, (lambda row: row[0] in best) if not place else lambda _: False)
     cells[Column("best", only="programs")] = lambda row: "*" if row[0] in best else ""
     notes = ["the best of many flatters: it was picked on the queries that it is shown on"] * (len(grid) > 1)
-    return declared(enumerate(grid), cells, places, notes=notes)
+    return declared(enumerate(grid), cells, notes=notes)

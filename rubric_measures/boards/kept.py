@@ -74,7 +74,7 @@ class Proof(Reported):
         if self.digest and not self.differences:
             yield f"bundle sha256:{self.digest}"
 
-    def report(self, places: int = 4) -> Report:
+    def report(self) -> Report:
         """Lines to read, and a row a value for programs."""
         rows: list[list[tables.Cell]] = [[place, standing] for place, standing in self.values.items()]
         content = {

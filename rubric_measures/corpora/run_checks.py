@@ -60,7 +60,7 @@ class Findings(list[Finding], Reported):
         """Whether a track takes the runs."""
         return all(one.severity != "error" for one in self)
 
-    def report(self, places: int = 4) -> Report:
+    def report(self) -> Report:
         """A line a finding to read, and a row a finding for programs."""
         return Report([in_lines(map(str, self))], [Table(columns(Finding._fields, left=6), self)])
 

@@ -549,17 +549,14 @@ class Tournament(Reported):
         lacking = f", {sum(self.undecided.values())} without a verdict" if self.undecided else ""
         return f"Tournament({sizes}{lacking}; first {self.ratings[0].agent})"
 
-    def report(self, places: int = 1) -> Report:
+    def report(self) -> Report:
         """What `base.tables.render` shows in any form: ratings, win matrix and order of answers; for programs a
         leaderboard, and JSON has everything else about the tournament under the key `tournament`.
-
-        Args:
-            places: decimal places of ratings, to read; rates have two more. -1 prints all digits.
         """
         board = self.leaderboard()
         said = {name: value for name, value in vars(self).items() if name not in ("win_rates", "signature")}
         content = lambda: {**board_content(board), "tournament": plain(said)}  # noqa: E731
-        return board_report(board, -1)._replace(tables=_tables(self, places), content=content)
+        return board_report(board, -1)._replace(tables=_tables(self), content=content)
 
     def log_notes(self) -> None:
         """Logs what must be known beside the numbers."""
@@ -786,36 +783,35 @@ def _signature(games: Games, listed: Sequence[Preference], settings: TournamentS
     )
 
 
-def _interval(rating: Rating, places: int) -> str | None:
+def _interval(rating: Rating) -> str | None:
     if rating.standard_error is None:
         return None
-    low = "(…" if rating.low is None else "[" + number(rating.low, places)
-    high = "…)" if rating.high is None else number(rating.high, places) + "]"
+    low = "(…" if rating.low is None else "[" + number(rating.low, 1)
+    high = "…)" if rating.high is None else number(rating.high, 1) + "]"
     return f"{low}, {high}"
 
 
-def _tables(tournament: Tournament, places: int) -> Iterator[Table]:
-    yield _ratings(tournament, places)
-    more = places + 2 if places >= 0 else places
+def _tables(tournament: Tournament) -> Iterator[Table]:
+    yield _ratings(tournament)
     table = tournament.matrix
     rows: list[list[Cell]] = [
         [agent, *rates, mean] for agent, rates, mean in zip(table.agents, table.rates, table.averages, strict=True)
     ]
-    yield Table(columns(["row beats column", *table.agents, "mean"], more), rows)
-    yield replace(_outcomes(tournament), notes=_output_notes(tournament, more))
+    yield Table(columns(["row beats column", *table.agents, "mean"], 3), rows)
+    yield replace(_outcomes(tournament), notes=_output_notes(tournament))
 
 
-def _ratings(tournament: Tournament, places: int) -> Table:
+def _ratings(tournament: Tournament) -> Table:
     # Ratings of agents that never met are not on one scale: the table says which are.
     pools = {agent: pool for pool, group in enumerate(tournament.separate, 1) for agent in group}
     several = len(tournament.separate) > 1
     rows: list[list[Cell]] = [
-        [one.agent, *[pools[one.agent]] * several, one.rating, _interval(one, places), letters(one.groups), one.elo,
+        [one.agent, *[pools[one.agent]] * several, one.rating, _interval(one), letters(one.groups), one.elo,
          one.order_noise, one.wins, one.ties, one.losses]
         for one in tournament.ratings
     ]  # fmt: skip
     heads = ["BradleyTerry", "interval", "group", "Elo", "order noise", "win", "tie", "loss"]
-    return Table(columns(["agent", *["pool"] * several, *heads], places), rows)
+    return Table(columns(["agent", *["pool"] * several, *heads], 1), rows)
 
 
 def _outcomes(tournament: Tournament) -> Table:
@@ -828,11 +824,11 @@ def _outcomes(tournament: Tournament) -> Table:
     return Table(columns(["win/tie/loss", *table.agents, "all"]), rows)
 
 
-def _output_notes(tournament: Tournament, places: int) -> list[str]:
+def _output_notes(tournament: Tournament) -> list[str]:
     bias = tournament.position_bias
     played = f"{counted(tournament.games, 'game')} about {counted(tournament.queries, 'query')}"
-    both = f"{number(bias.consistency_rate, places)} of {counted(bias.pairs, 'pair')} judged in both orders agree"
-    first = f"the first answer won {number(bias.first_rate, places)} of {counted(bias.decided, 'game')} with a winner"
+    both = f"{number(bias.consistency_rate, 3)} of {counted(bias.pairs, 'pair')} judged in both orders agree"
+    first = f"the first answer won {number(bias.first_rate, 3)} of {counted(bias.decided, 'game')} with a winner"
     order = [text for text, count in ((both, bias.pairs), (first, bias.decided)) if count]
     has_intervals = any(one.standard_error is not None for one in tournament.ratings)
     is_tested = bool(tournament.groups) or any(one.low is not None for one in tournament.differences)
