@@ -10,8 +10,6 @@ Putting a prompt to the model and reading the reply: requests, retries of unread
 
 What came of each item, and from several answers to one grade: the best chunk, median or majority of replicates.
 
-How a prompt shows passages and items: the messages of a call, made from texts and settings alone.
-
 Long passages: what the model's context cannot hold is graded in overlapping chunks; the question is never cut.
 """
 
@@ -31,7 +29,7 @@ from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, g
 from rubric_measures.base.errors import GradingError, InputError, refuse_ignored
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, SharedOptions, refuse_settings
 from rubric_measures.models.settings import given_of
-from rubric_measures.prompts.library import Frame, Prompt, list_text
+from rubric_measures.prompts.library import Prompt
 from rubric_measures.prompts.parsers import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, content_hash
 from rubric_measures.types.scales import CONTRADICTED, Message
@@ -242,16 +240,18 @@ def prompt_of_several(prompt: Prompt, settings: Asking) -> Prompt:
     what, one, more = "the grade", '"…"', '"…"'
     if settings.explain:
         what, one, more = "a reason and then the grade", _REASONED, "{…}"
-    return _ending(
-        prompt,
+    line = (
         f"There are several {_NAMES[prompt.target]} above, each with its number. Grade each of them by itself, as if "
         f"it were the only one. Reply with one JSON object and nothing else, which has {what} of each number: "
-        f'{{"1": {one}, "2": {more}}}. Each grade is one of {prompt.reply_words}.',
+        f'{{"1": {one}, "2": {more}}}. Each grade is one of {prompt.reply_words}.'
     )
-
-
-def _ending(prompt: Prompt, line: str) -> Prompt:
     return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
+
+
+def prompt_with_reason(prompt: Prompt) -> Prompt:
+    """The prompt with a last line that asks for a reason before the grade."""
+    line = f"Reply with one JSON object and nothing else: {_REASONED}. The reason comes first; the grade is one of "
+    return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}{prompt.reply_words}.\n")
 
 
 def numbered(items: Sequence[RubricItem]) -> str:
@@ -502,7 +502,8 @@ class Asker:
         return 0 if self.why_too_long(ask.messages, more) else more
 
     def _read_reply(self, reply: Reply, count: int | None) -> ReadReply:
-        text = reply.text
+        # Half a surrogate pair, which no file can hold, is shown as a question mark.
+        text = None if reply.text is None else reply.text.encode("utf-8", "replace").decode("utf-8")
         if reply.status in ("failed", "refused") or text is None:
             status: GradeStatus = "failed" if reply.status == "ok" else reply.status
             return ReadReply(None, status, text or "", reply.error or "the model gave no reply")
@@ -670,69 +671,6 @@ def _said_of(answers: Sequence[ReadReply]) -> dict[str, object]:
         "distribution": {str(grade): float(f"{share:.6g}") for grade, share in said.items()} if said else None,
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-NO_DOCUMENTS = "(no documents are shown)"
-
-
-_PASSAGE_FIELDS = ("context", "passage", "document", "answer", "citation")
-_ITEM_FIELDS = ("question", "nugget", "statement", "item", "nuggets", "nuggets_length")
-
-
-class Showing:
-    """Fills the fields of a prompt; what it makes follows from its arguments alone.
-
-    Args:
-        prompt: the prompt.
-        settings: the values of its settings, the documents, and how items are ordered and shown together.
-
-    Attributes:
-        prompt: the prompt.
-        shows_query: whether the text of the query is shown.
-        shows_documents: whether documents are shown beside an answer.
-        per_call: how many items a call lists at most; see `Asking.per_call`.
-        together: what asks about several items in words that are for one; None where nothing does.
-    """
-
-    def __init__(self, prompt: Prompt, settings: Asking) -> None:
-        self.prompt = prompt
-        self.shows_query = "query" in prompt.fields or "query_title" in prompt.fields
-        self.shows_documents = "documents" in prompt.fields
-        line = f"Reply with one JSON object and nothing else: {_REASONED}. The reason comes first; the grade is one of "
-        self._asked = _ending(prompt, f"{line}{prompt.reply_words}.") if settings.explain else prompt
-        self.per_call = settings.per_call(prompt)
-        # An item that is left alone is asked about in the prompt's own words.
-        is_several = self.per_call is not None and prompt.parser != "label_list"
-        self.together = prompt_of_several(prompt, settings) if is_several else None
-        self._settings = settings
-        self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
-        # A passage is shown with each of its items, and its chunks with each replicate.
-        self._frame = functools.lru_cache(maxsize=8)(self._make_frame)
-
-    def messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
-        """The messages about a passage's text, or a piece of it, with some items."""
-        is_several = self.together is not None and len(items) > 1
-        if self.prompt.parser == "label_list":
-            listed = list_text((item.text for item in items), self.prompt.lists)
-            values = {"nuggets": listed, "nuggets_length": str(len(items))}
-        else:
-            asked = numbered(items) if is_several else items[0].text
-            values = {"question": asked, "nugget": asked, "statement": asked}
-            if "item" in self._open_fields:
-                values["item"] = "\n".join(" ".join(line.split()) for line in (asked, *items[0].gold_answers))
-        return self._frame(unit.query_id, unit.query_text, text, is_several).messages(values)
-
-    def shown(self, text: str) -> str:
-        """A passage's text as the messages show it: longer, where lines would forge the prompt's own delimiters."""
-        return max((self.prompt.shown(name, text) for name in _PASSAGE_FIELDS), key=len)
-
-    def _make_frame(self, query_id: str, query_text: str, text: str, is_several: bool) -> Frame:
-        """The prompt about a passage, its items left open."""
-        values: dict[str, object] = dict.fromkeys(_PASSAGE_FIELDS, text)
-        values |= {"query": query_text, "query_title": query_text}
-        values["documents"] = (self._settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
-        asked = (self.together if is_several else None) or self._asked
-        return asked.frame({name: one for name, one in values.items() if name in asked.fields}, self._open_fields)
 
 
 _LEAST_ROOM = 16  # with less room than this for the passage, nothing sensible can be shown

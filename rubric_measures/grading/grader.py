@@ -31,7 +31,7 @@ from rubric_measures.grading.recording import (
     GradeSetMaker,
     described,
 )
-from rubric_measures.grading.styles import make_style
+from rubric_measures.grading.styles import Style
 from rubric_measures.models.base import Backend, Tally, llm_name
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
@@ -225,7 +225,7 @@ class GradingEngine:
         bank, model = self.bank, self.backend.model
         names = self.prompts or default_prompts(model, bank, self.citations is not None)
         hashed = bank_content(bank)
-        styles = [make_style(self.backend, name, self.settings) for name in names]
+        styles = [Style(self.backend, name, self.settings) for name in names]
         makers = [
             GradeSetMaker(one, model, "" if one.direct or one.of_pairs else hashed, self.change) for one in styles
         ]
@@ -267,7 +267,7 @@ class GradingEngine:
             of = Unit(group.query_id, text, "", "", self.bank.for_query(group.query_id))
             for maker in makers:
                 style, name = maker.style, maker.style.prompt.prompt_class
-                if not text.strip() and style.showing.shows_query:
+                if not text.strip() and style.shows_query:
                     problem = f"prompt {name} shows the query; {group.query_id!r} has no text"
                     raise InputError(problem, settings=("bank", "query_texts"))
                 pairs += sum(map(len, self.wanted(group, maker, of)))

@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.answers import Answer
-from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker
+from rubric_measures.grading.asking import Ask, Asker
 from rubric_measures.grading.generation import Caller
+from rubric_measures.grading.styles import NO_DOCUMENTS
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.models.running import Job
 from rubric_measures.prompts.library import load_prompt

@@ -118,7 +118,7 @@ class GradeSetMaker:
             "signature": content_hash({**self.settings, "bank": self.bank})[:12],
             "grader": content_hash(self.settings)[:12],
         }
-        if self.style.showing.together is not None:
+        if self.style.together is not None:
             found["items_per_call"] = self.style.settings.items_per_call
         if self.bank:
             found["bank"] = self.bank[:16]
@@ -126,7 +126,17 @@ class GradeSetMaker:
 
     @cached_property
     def _llm(self) -> dict[str, Any]:
-        info: dict[str, Any] = self.style.prompt.prompt_info()
+        """What grade sets say of prompt and model, by the names of the Rubric workbench's files."""
+        prompt = self.style.prompt
+        info: dict[str, Any] = {
+            "prompt_class": prompt.prompt_class,
+            "prompt_style": prompt.style or prompt.prompt_class,
+            "context_first": False,
+            "check_unanswerable": prompt.target in ("question", "nugget"),
+            "check_answer_key": prompt.task == "verify",
+            "is_self_rated": prompt.task == "grade" and prompt.target in ("question", "nugget", "support"),
+            **(prompt.grade_scale.as_json() if prompt.grade_scale else {}),
+        }
         return {
             "llm": llm_name(self.model),
             "llm_options": dict(self.style.asker.options),
@@ -346,16 +356,16 @@ def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text:
         if first is None or any("definition" in said for *_, said in (first, *made)):
             continue
         number, which, said = first
-        showing = maker.style.showing
-        prompts = [showing.prompt, *([load_prompt(showing.prompt.verify)] if showing.prompt.verify else ())]
+        style = maker.style
+        prompts = [style.prompt, *([load_prompt(style.prompt.verify)] if style.prompt.verify else ())]
         definition: dict[str, object] = {
             "settings": maker.settings,
             "prompts": {prompt.prompt_class: prompt.as_json() for prompt in prompts},
         }
-        if showing.shows_query:
+        if style.shows_query:
             definition["query"] = query_text
-        if showing.shows_documents:
-            definition["documents"] = (maker.style.settings.document_texts or {}).get(group.query_id, "")
+        if style.shows_documents:
+            definition["documents"] = (style.settings.document_texts or {}).get(group.query_id, "")
         entries = list(getattr(passages[number], name))
         entries[which] = entries[which].replacing(provenance={**said, "definition": definition})
         passages[number] = passages[number].replacing(**{name: entries})

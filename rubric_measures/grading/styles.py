@@ -2,6 +2,8 @@
 
 Whether an extracted answer matches a gold answer, by its words or as a model sees it; what grade that makes.
 
+How a prompt shows passages and items: the messages of a call, made from texts and settings alone.
+
 Grading styles: self-rating, extraction, extraction + verification, direct labels, label lists; one job each.
 """
 
@@ -26,19 +28,22 @@ from rubric_measures.grading.asking import (
     Fit,
     Outcome,
     ReadReply,
-    Showing,
     Unit,
     as_nuggetizer,
     best_answer,
     combine_replicates,
     fit_passage,
+    numbered,
+    prompt_of_several,
+    prompt_with_reason,
 )
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.running import Job
-from rubric_measures.prompts.library import Prompt, load_prompt
+from rubric_measures.prompts.library import Frame, Prompt, list_text, load_prompt
 from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.types.entities import RubricItem
+from rubric_measures.types.scales import Message
 
 # NLTK's list of English stopwords; its own package holds none, but downloads it.
 _STOPWORDS = frozenset(Path(__file__).with_name("stopwords.txt").read_text(encoding="utf-8").split())
@@ -190,6 +195,9 @@ _PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "aspects", "tex
 _TARGETS = ("question", "nugget", "support", "direct", "answer", "any")
 # What a label of a passage as a whole is about.
 _PASSAGE = RubricItem(DIRECT_ITEM, "", "")
+NO_DOCUMENTS = "(no documents are shown)"
+_PASSAGE_FIELDS = ("context", "passage", "document", "answer", "citation")
+_ITEM_FIELDS = ("question", "nugget", "statement", "item", "nuggets", "nuggets_length")
 # One reply of these parsers grades several items.
 _OF_SEVERAL = ("label_list", "aspects")
 
@@ -205,18 +213,48 @@ class _Question(NamedTuple):
 class Style:
     """One prompt put to one model: cuts the items of a passage into units of work, and says how a unit is done.
 
+    What it shows follows from its prompt and settings, and from what a unit says, alone.
+
+    Args:
+        backend: the model.
+        name: the published name of the prompt, or its file.
+        settings: the settings.
+
+    Raises:
+        UnknownNameError: there is no such prompt.
+        InputError: the prompt does not grade passages, or the backend cannot use it.
+
     Attributes:
         prompt: the prompt.
         asker: puts it to the model.
-        showing: makes its messages.
+        shows_query: whether the text of the query is shown.
+        shows_documents: whether documents are shown beside an answer.
+        per_call: how many items a call lists at most; see `Asking.per_call`.
+        together: what asks about several items in words that are for one; None where nothing does.
         direct: it labels passages, without items.
         graded: its outcomes are grades (informational extraction makes none).
         item_kinds: the kinds of items that it can show.
         of_pairs: it judges sentences of answers, each by the documents that it cites.
     """
 
-    def __init__(self, backend: Backend, prompt: Prompt, settings: Asking) -> None:
-        self.prompt = prompt
+    def __init__(self, backend: Backend, name: str, settings: Asking) -> None:
+        self.prompt = prompt = load_prompt(name)
+        if (
+            prompt.task not in ("grade", "extract", "verify")
+            or prompt.target not in _TARGETS
+            or prompt.parser not in _PARSERS
+            or "correct_answer" in prompt.fields
+        ):
+            raise InputError(f"prompt {name} does not grade passages")
+        # Backends that are shown fields instead of prose name the prompts that they read.
+        reads: Sequence[str] = getattr(backend, "reads_prompts", ())
+        if reads and name not in reads:
+            raise InputError(f"{backend.model} reads only the prompt {' or '.join(reads)}, not {name}")
+        if prompt.format == "json" and not reads:
+            raise InputError(f"prompt {name} is only for models that are shown its fields, as the lexical grader is")
+        if settings.compat == "nuggetizer" and prompt.parser != "label_list":
+            text = f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none"
+            raise InputError(text, settings=("compat",))
         self.settings = settings
         self.asker = Asker(backend, prompt, settings)
         self.direct = prompt.target == "direct" or (prompt.target == "answer" and prompt.parser != "aspects")
@@ -225,7 +263,16 @@ class Style:
         self.of_pairs = prompt.target == "support"
         kinds = {"any": ("question", "nugget"), "answer": ("question",), "support": ("nugget",)}
         self.item_kinds: tuple[str, ...] = kinds.get(prompt.target, (prompt.target,))
-        self.showing = Showing(prompt, settings)
+        self.shows_query = "query" in prompt.fields or "query_title" in prompt.fields
+        self.shows_documents = "documents" in prompt.fields
+        self._asked = prompt_with_reason(prompt) if settings.explain else prompt
+        self.per_call = settings.per_call(prompt)
+        # An item that is left alone is asked about in the prompt's own words.
+        is_several = self.per_call is not None and prompt.parser != "label_list"
+        self.together = prompt_of_several(prompt, settings) if is_several else None
+        self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
+        # A passage is shown with each of its items, and its chunks with each replicate.
+        self._frame = lru_cache(maxsize=8)(self._make_frame)
         # Every item is asked about by itself and once with the whole passage, and the reply is its grade.
         self._simple = (
             self.graded
@@ -233,10 +280,31 @@ class Style:
             and prompt.task != "verify"
             and prompt.parser not in _OF_SEVERAL
             and settings.replicates == 1
-            and self.showing.together is None
+            and self.together is None
             and self.asker.limit is None
         )
         self._verifier = Verifier(backend, prompt, settings) if prompt.task == "verify" else None
+
+    def messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
+        """The messages about a passage's text, or a piece of it, with some items."""
+        is_several = self.together is not None and len(items) > 1
+        if self.prompt.parser == "label_list":
+            listed = list_text((item.text for item in items), self.prompt.lists)
+            values = {"nuggets": listed, "nuggets_length": str(len(items))}
+        else:
+            asked = numbered(items) if is_several else items[0].text
+            values = {"question": asked, "nugget": asked, "statement": asked}
+            if "item" in self._open_fields:
+                values["item"] = "\n".join(" ".join(line.split()) for line in (asked, *items[0].gold_answers))
+        return self._frame(unit.query_id, unit.query_text, text, is_several).messages(values)
+
+    def _make_frame(self, query_id: str, query_text: str, text: str, is_several: bool) -> Frame:
+        """The prompt about a passage, its items left open."""
+        values: dict[str, object] = dict.fromkeys(_PASSAGE_FIELDS, text)
+        values |= {"query": query_text, "query_title": query_text}
+        values["documents"] = (self.settings.document_texts or {}).get(query_id) or NO_DOCUMENTS
+        asked = (self.together if is_several else None) or self._asked
+        return asked.frame({name: one for name, one in values.items() if name in asked.fields}, self._open_fields)
 
     def at_most(self, items: Iterable[RubricItem], shown: int, written: int) -> tuple[int, int]:
         """The tokens of questions with all that may follow, see `Asker.at_most`; each item of a call asked singly, too.
@@ -244,9 +312,9 @@ class Style:
         A call about one item shows and writes less than the one about several.
         """
         most = 0
-        if self.showing.together is not None:
+        if self.together is not None:
             of_queries = Counter(item.query_id for item in items)
-            most = min(self.showing.per_call or 1, max(of_queries.values(), default=0))
+            most = min(self.per_call or 1, max(of_queries.values(), default=0))
         return self.asker.at_most(shown * (1 + most), written * (1 + most))
 
     def items_of(self, items: Sequence[RubricItem]) -> list[RubricItem]:
@@ -266,7 +334,7 @@ class Style:
 
     def units(self, unit: Unit) -> Iterator[Unit]:
         """The units of one passage with all items to grade: the passage as a whole, or batches for a label list."""
-        size = self.showing.per_call or len(unit.items) or 1
+        size = self.per_call or len(unit.items) or 1
         for start in range(0, len(unit.items), size):
             yield unit._replace(items=unit.items[start : start + size])
 
@@ -289,7 +357,7 @@ class Style:
         group = f"{unit.query_id}\t{unit.doc_id}"
         if self._simple:
             # A night of grading consists of this, and so does its repetition from the cache.
-            asks = [Ask(self.showing.messages(unit, unit.text, (item,))) for item in unit.items]
+            asks = [Ask(self.messages(unit, unit.text, (item,))) for item in unit.items]
             single = zip(unit.items, (yield from self.asker.ask(asks, group)), strict=True)
             return [combine_replicates(item.item_id, (answer,), {}) for item, answer in single]
         parts = [(part, self._fitted(part)) for part in self._shown_together(unit)]
@@ -298,7 +366,7 @@ class Style:
             _Question(part, piece, replicate) for part, fit in parts for replicate in replicates for piece in fit.pieces
         ]
         asks = [
-            Ask(self.showing.messages(part, piece, part.items), replicate, self._count(part))
+            Ask(self.messages(part, piece, part.items), replicate, self._count(part))
             for part, piece, replicate in asked
         ]
         answers = yield from self.asker.ask(asks, group)
@@ -340,7 +408,7 @@ class Style:
         """What each reply says of its items; those that it does not grade are asked about singly."""
         lost = [(number, place) for number, row in enumerate(read) for place, one in enumerate(row) if one is None]
         asks = [
-            Ask(self.showing.messages(part, piece, (part.items[place],)), replicate)
+            Ask(self.messages(part, piece, (part.items[place],)), replicate)
             for (part, piece, replicate), place in ((asked[number], place) for number, place in lost)
         ]
         alone = iter((yield from self.asker.ask(asks, group)) if asks else ())
@@ -383,15 +451,20 @@ class Style:
     def _fitted(self, unit: Unit) -> Fit:
         if self.asker.limit is None:
             return Fit((unit.text,))
-        frame, longest = self.showing.messages(unit, "", unit.items), self.asker.max_tokens(self._count(unit))
-        return fit_passage(unit.text, frame, longest, self.asker, self.showing.shown)
+        frame, longest = self.messages(unit, "", unit.items), self.asker.max_tokens(self._count(unit))
+
+        def shown(piece: str) -> str:
+            # Longer, where lines would forge the prompt's own delimiters.
+            return max((self.prompt.shown(name, piece) for name in _PASSAGE_FIELDS), key=len)
+
+        return fit_passage(unit.text, frame, longest, self.asker, shown)
 
     def _count(self, unit: Unit) -> int | None:
         return len(unit.items) if self._is_list(unit) else None
 
     def _is_list(self, unit: Unit) -> bool:
         """Whether one call shows the items of a unit as a list, and has a grade of each in its reply."""
-        return self.prompt.parser == "label_list" or (self.showing.together is not None and len(unit.items) > 1)
+        return self.prompt.parser == "label_list" or (self.together is not None and len(unit.items) > 1)
 
     def _joined(self, answers: Sequence[ReadReply]) -> ReadReply:
         if self.graded:
@@ -401,31 +474,3 @@ class Style:
         kept = said or list(answers[:1])
         first = kept[0]
         return first._replace(text="\n".join(answer.text for answer in kept), value=None)
-
-
-def make_style(backend: Backend, name: str, settings: Asking) -> Style:
-    """The style of a prompt, by its published name or its file.
-
-    Raises:
-        UnknownNameError: there is no such prompt.
-        InputError: the prompt does not grade passages, or the backend cannot use it.
-    """
-    prompt = load_prompt(name)
-    if (
-        prompt.task not in ("grade", "extract", "verify")
-        or prompt.target not in _TARGETS
-        or prompt.parser not in _PARSERS
-        or "correct_answer" in prompt.fields
-    ):
-        raise InputError(f"prompt {name} does not grade passages")
-    # Backends that are shown fields instead of prose name the prompts that they read.
-    reads: Sequence[str] = getattr(backend, "reads_prompts", ())
-    if reads and name not in reads:
-        raise InputError(f"{backend.model} reads only the prompt {' or '.join(reads)}, not {name}")
-    if prompt.format == "json" and not reads:
-        raise InputError(f"prompt {name} is only for models that are shown its fields, as the lexical grader is")
-    if settings.compat == "nuggetizer" and prompt.parser != "label_list":
-        raise InputError(
-            f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none", settings=("compat",)
-        )
-    return Style(backend, prompt, settings)

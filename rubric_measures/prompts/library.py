@@ -510,18 +510,6 @@ class Prompt:
                 found[one.name] = dict(value) if isinstance(value, Mapping) else value
         return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
-    def prompt_info(self) -> dict[str, object]:
-        """The `prompt_info` of the Rubric workbench's files for grades made with this prompt, and their scale."""
-        return {
-            "prompt_class": self.prompt_class,
-            "prompt_style": self.style or self.prompt_class,
-            "context_first": False,
-            "check_unanswerable": self.target in ("question", "nugget"),
-            "check_answer_key": self.task == "verify",
-            "is_self_rated": self.task == "grade" and self.target in ("question", "nugget", "support"),
-            **(self.grade_scale.as_json() if self.grade_scale else {}),
-        }
-
 
 def list_text(texts: Iterable[str], form: str = "") -> str:
     """A list of strings as the nugget prompts show it: `["a", "b"]`; a double quote inside becomes a single one.

@@ -379,8 +379,7 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
 
         Args:
             grades: item id -> grade, in bank order; only items that were graded.
-            answers: (item id, raw reply) of all items; half surrogate pairs, which models write and files cannot hold,
-                become question marks.
+            answers: (item id, raw reply) of all items.
             llm: the model.
             kind: what the items are; names the id field of the ratings.
             self_rated: the grades are ratings (else 1 answered, 0 not).
@@ -398,7 +397,7 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
         told: dict[str, Any] = {
             "correct_answered": correct,
             "wrong_answered": wrong,
-            "answers": [(item_id, _encodable(reply)) for item_id, reply in answers],
+            "answers": list(answers),
             "llm": llm,
             "llm_options": {},
             "exam_ratio": exam_ratio(correct, wrong),
@@ -406,7 +405,7 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
             "prompt_type": kind,
             "self_ratings": ratings if self_rated else None,
             "item_status": item_status or None,
-            "llm_response_errors": {item_id: _encodable(why) for item_id, why in (errors or {}).items()} or None,
+            "llm_response_errors": errors or None,
             **more,
         }
         return cls(**{name: said for name, said in told.items() if said is not None})
@@ -415,10 +414,6 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
 def exam_ratio(correct: Sequence[str], wrong: Sequence[str]) -> float:
     """The share of answered items among the graded ones; 0.0 where none was graded."""
     return len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class DirectGrade(_MadeByModel, frozen=True, kw_only=True):

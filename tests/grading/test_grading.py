@@ -24,7 +24,7 @@ from rubric_measures.grading.asking import (
     overlapping_chunks,
 )
 from rubric_measures.grading.grader import GradingEngine, GradingReport
-from rubric_measures.grading.styles import _STOPWORDS, make_style, matches_any, matches_gold
+from rubric_measures.grading.styles import _STOPWORDS, Style, matches_any, matches_gold
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
@@ -77,6 +77,13 @@ def only_set(graded: GradedPassage) -> ItemGradeSet:
     assert graded.exam_grades is not None
     [entry] = graded.exam_grades
     return entry
+
+
+def test_half_a_surrogate_pair_of_a_reply_is_written_as_a_question_mark() -> None:
+    said = '{"reason": "a\ud83d b", "grade": "4"}'
+    entry = only_set(grade(FunctionBackend(lambda request: said), bank_of("one?"), RATING, explain=True))
+    assert entry.answers == [("q/one?", said.replace("\ud83d", "?"))]
+    assert entry.details == {"q/one?": {"reason": "a? b"}}
 
 
 def test_every_status_is_a_record_and_no_number() -> None:
@@ -626,7 +633,7 @@ def requests_of(
     backend = kind(lambda request: "the epidermis", context=context)
     size = 2 if load_prompt(name).parser == "label_list" else None
     settings = Asking(replicates=2, temperature=0.5, items_per_call=size)
-    style = make_style(backend, name, settings)
+    style = Style(backend, name, settings)
     target = load_prompt(name).target
     items = tuple(
         RubricItem(f"q/{text}", "q", text, "nugget" if target == "nugget" else "question", gold_answers=("dermis", "x"))

@@ -22,7 +22,7 @@ from rubric_measures.base.errors import (  # noqa: E402
 )
 from rubric_measures.grading.asking import Asking  # noqa: E402
 from rubric_measures.grading.grader import GradingEngine, GradingReport  # noqa: E402
-from rubric_measures.grading.styles import make_style  # noqa: E402
+from rubric_measures.grading.styles import Style  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
 from rubric_measures.models.hf import (  # noqa: E402
@@ -398,10 +398,10 @@ def test_options_are_checked(folders: Callable[[str], str], options: dict[str, A
 def test_unknown_generation_options_are_refused(folders: Callable[[str], str]) -> None:
     backend = make_backend(f"hf:{folders('t5')}")
     with pytest.raises(UnknownNameError, match="unknown generation option 'top_k'"):
-        make_style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", Asking(option={"top_k": 3}))
+        Style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", Asking(option={"top_k": 3}))
     for name in ("device", "dtype"):
         with pytest.raises(InputError, match=f"{name} is a setting of the model, not of a reply"):
-            make_style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", Asking(option={name: "cpu"}))
+            Style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", Asking(option={name: "cpu"}))
 
 
 # Through the grader

@@ -12,7 +12,6 @@ import pytest
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.records.models import (
     GradedPassage,
-    ItemGradeSet,
     PassageData,
     QueryPassages,
     RankingEntry,
@@ -180,15 +179,6 @@ def test_answers_of_direct_grades_is_written_as_answer(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "b.jsonl").read_text())
     assert written[1][0]["grades"] == [{"correctAnswered": True, "answer": "yes", "llm": "m"}]
     assert load_graded(tmp_path / "b.jsonl") == groups
-
-
-def test_half_surrogate_pairs_in_replies_can_be_written(tmp_path: Path) -> None:
-    entry = ItemGradeSet.build(
-        {}, answers=[("a", "x\ud83d")], llm="m", item_status={"a": "failed"}, errors={"a": "\udc80"}
-    )
-    assert (entry.answers, entry.llm_response_errors) == ([("a", "x?")], {"a": "?"})
-    write_graded(tmp_path / "a.jsonl", [QueryPassages("q", [GradedPassage(doc_id="d", text="t", exam_grades=[entry])])])
-    assert load_graded(tmp_path / "a.jsonl")[0].passages[0].exam_grades == [entry]
 
 
 def test_writing_twice_or_nothing_leaves_no_file(tmp_path: Path) -> None:
