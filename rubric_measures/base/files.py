@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
@@ -171,17 +171,11 @@ def run_of_file(name: str) -> str:
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """Yields `(line number from 1, line)` of a text file without line ends and BOM; blank lines are passed over."""
     with open_binary(path) as stream:
-        yield from numbered(stream)
-
-
-def numbered(lines: Iterable[bytes], number: int = 1) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file as `iter_lines` gives them; the first has this number."""
-    for at, line in enumerate(lines, number):
-        if at == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        line = line.rstrip(b"\r\n")
-        if line and not line.isspace():
-            yield at, line
+        for number, line in enumerate(stream, 1):
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if line and not line.isspace():
+                yield number, line.rstrip(b"\r\n")
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import numbered, open_binary, path_name
+from rubric_measures.base.files import open_binary, path_name
 
 _KINDS = {
     "str": "a text",
@@ -238,7 +238,8 @@ def json_texts(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
             pieces = itertools.chain([first], iter(lambda: stream.read(_PIECE), b""))
             yield from scanned_json(pieces, name, number)
         else:
-            yield from numbered(itertools.chain([first], stream), number)
+            lines = enumerate(itertools.chain([first], stream), number)
+            yield from ((at, line.rstrip(b"\r\n")) for at, line in lines if line and not line.isspace())
 
 
 def scanned_json(pieces: Iterable[bytes], name: str, line: int = 1) -> Iterator[tuple[int, bytes]]:
