@@ -27,10 +27,10 @@ from ir_datasets.indices import Docstore
 from ir_datasets.util.docs.lazy import LazyDocsIter
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import begins_records, paused_collector
+from rubric_measures.base.files import begins_records, packed_beside, paused_collector
 from rubric_measures.formats.answers import Answer, read_answers
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.queries import read_documents, read_queries
+from rubric_measures.formats.queries import Document, read_documents, read_queries
 from rubric_measures.formats.specs import table
 from rubric_measures.formats.trec import runs_of_files, runs_of_records
 from rubric_measures.measures.grade_sets import grade_sets, read_judgments
@@ -56,7 +56,7 @@ class UnknownCollectionError(InputError, KeyError):
 
 
 class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
-    """Documents, in file order and by id: doc_id -> text or document; what was asked for is read once and kept.
+    """Documents, in file order and by id: what was asked for is read once and kept.
 
     Args:
         read: gives the documents of some ids, or all of them (None).
@@ -76,9 +76,8 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
         """The documents of some ids, or all of them, read once."""
         if wanted not in self._known and None not in self._known:
             found = self._read(wanted)
-            if not any(not isinstance(one, str) and one.title for one in found.values()):
-                made = formats.GenericDoc
-                found = {key: made(key, one if isinstance(one, str) else one.text) for key, one in found.items()}
+            if not any(one.title for one in found.values()):
+                found = {key: formats.GenericDoc(key, one.text) for key, one in found.items()}
             self._known = {wanted: found}
         return next(iter(self._known.values()))
 
@@ -260,7 +259,7 @@ def _records(path: Path, of_items: bool) -> Collection:
     return Collection(
         str(path),
         of_items=of_items,
-        docs=partial(_texts_in, path),
+        docs=partial(_documents_in, path),
         queries=lambda: titles,
         judged=(lambda: judged) if judged else None,
         runs=lambda: runs,
@@ -268,18 +267,18 @@ def _records(path: Path, of_items: bool) -> Collection:
     )
 
 
-def _texts_in(path: Path, wanted: frozenset[str] | None) -> dict[str, str]:
-    """doc_id -> text, of a file of records."""
-    texts: dict[str, str] = {}
+def _documents_in(path: Path, wanted: frozenset[str] | None) -> dict[str, Document]:
+    """doc_id -> document, of a file of records."""
+    found: dict[str, Document] = {}
     with paused_collector():
         # What is odd was said in the first reading.
         for group in iter_graded(path, says=False):
-            for one in group.passages:
-                if (wanted is None or one.doc_id in wanted) and texts.setdefault(one.doc_id, one.text) != one.text:
-                    raise InputError(f"{path}: document {one.doc_id!r} has two texts in different queries")
+            for made in (Document(one.doc_id, "", one.text) for one in group.passages):
+                if (wanted is None or made.doc_id in wanted) and found.setdefault(made.doc_id, made) != made:
+                    raise InputError(f"{path}: document {made.doc_id!r} has two texts in different queries")
             # See `iter_graded`.
             del group
-    return texts
+    return found
 
 
 def load_collection(source: Any, *, of_items: bool = False) -> Any:
@@ -314,7 +313,8 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
     try:
         dataset = ir_datasets.load(name)
     except KeyError:
-        raise UnknownCollectionError(f"{name}: no such folder, file or ir_datasets id") from None
+        problem = f"{name}: no such folder or file, and no such ir_datasets id{packed_beside(name)}"
+        raise UnknownCollectionError(problem) from None
     # The registry wraps what is registered, to add metadata.
     ours = (part for part in (dataset, *getattr(dataset, "_constituents", ())) if isinstance(part, Collection))
     return next(ours, None) or Collection(name, dataset)

@@ -16,7 +16,7 @@ import io
 import math
 import os
 import tempfile
-from collections import Counter
+from collections import Counter, UserList
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from itertools import chain, repeat
@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming, refuse_ignored, tell
-from rubric_measures.base.files import begins_records, packed_beside, paused_collector
+from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.formats import detect_format, head_of, judged
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery
 
 
-class PassageRecords(Sequence["QueryPassages"]):
+class PassageRecords(UserList["QueryPassages"]):
     """Passages by query: a sequence of `QueryPassages`, each with the passages of one query.
 
     Args:
@@ -62,13 +62,14 @@ class PassageRecords(Sequence["QueryPassages"]):
     """
 
     def __init__(self, groups: Iterable[QueryPassages] | None, *, path: str = "") -> None:
-        self.path = path
+        # The name is the file, or what stands for it in an error.
+        self.path, self.name = path, path or "the passages"
         if groups is not None:
             given = list(groups) if isinstance(groups, Iterable) else [groups]
             if other := [one for one in given if not isinstance(one, QueryPassages)]:
                 problem = f"passages: {other[0]!r:.60} is neither a file nor records"
                 raise InputError(f"{problem}; give what `pool` returns, or its file", settings=("passages",))
-            self._groups = given
+            self.data = given
 
     @classmethod
     def kept(
@@ -93,28 +94,15 @@ class PassageRecords(Sequence["QueryPassages"]):
         return cls(None, path=os.fspath(output), **more)
 
     @cached_property
-    def _groups(self) -> list[QueryPassages]:
+    def data(self) -> list[QueryPassages]:  # type: ignore[override]
+        """The queries, by themselves."""
         if self.path == "-":
             raise InputError("the records went to standard output, and cannot be read again")
         return read_as_records(self.path)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._groups[place]
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def __iter__(self) -> Iterator[QueryPassages]:
-        return iter(self._groups)
-
-    @property
-    def name(self) -> str:
-        """The file, or what stands for it in an error."""
-        return self.path or "the passages"
-
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the records, which every command and `load` read: JSON lines, gzip where the name ends with .gz."""
-        write_graded(path, self._groups)
+        write_graded(path, self)
 
     def __repr__(self) -> str:
         if self.path == "-":
@@ -151,10 +139,10 @@ def query_texts_of(queries: File | Rows | Mapping[str, str] | None) -> Mapping[s
     """Query -> text, also where these are in a file."""
     from rubric_measures.formats.queries import read_queries
 
-    if not is_file(queries) and not are_rows(queries):
-        return queries or {}
-    with file_path(queries) as path:
-        return read_queries(path)
+    if is_file(queries) or are_rows(queries):
+        with file_path(queries) as path:
+            return read_queries(path)
+    return queries or {}
 
 
 def file_beside(output: str | os.PathLike[str] | None, named: str | os.PathLike[str] | None, ending: str) -> str | None:
@@ -747,18 +735,12 @@ def judgments_of(path: str) -> list[Any]:
         from rubric_measures.measures.grade_sets import read_judgments
 
         return list(read_judgments(path))
-    import ir_datasets
+    from rubric_measures.corpora.collections import load_collection
 
-    # Registers this package's ids.
-    import rubric_measures.corpora.collections  # noqa: F401
-
-    try:
-        dataset = ir_datasets.load(path)
-    except KeyError:
-        raise InputError(f"{path}: no such file, and no such ir_datasets id{packed_beside(path)}") from None
-    if not dataset.has_qrels():
+    found = load_collection(path)
+    if not found.has_qrels():
         raise InputError(f"{path}: this ir_datasets id has no qrels")
-    return list(dataset.qrels_iter())
+    return list(found.qrels_iter())
 
 
 def labels_in(path: str) -> dict[str, dict[str, int]] | None:
@@ -804,9 +786,10 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
         FormatError: a file is no run.
         InputError: there is no run, a run is none, or two have one name.
     """
-    runs = [runs] if isinstance(runs, str | os.PathLike | Run) else _kept(runs)
+    runs = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
     if isinstance(runs, list | tuple) and runs and all(isinstance(one, str | os.PathLike) for one in runs):
         return list(map(os.fspath, runs))
+    runs = _kept(runs)
     if not isinstance(runs, Iterable):
         raise InputError(f"{runs!r:.60} is no run, and no list of runs")
     given: list[tuple[str | None, Any]] = [(None, runs)]

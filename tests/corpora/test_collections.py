@@ -153,7 +153,7 @@ def test_ids(with_grades: Path) -> None:
 def test_unknown_names(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(KeyError):
         ir_datasets.load(f"rubric-measures/{tmp_path}/none")
-    with pytest.raises(UnknownCollectionError, match="no such folder, file or ir_datasets id"):
+    with pytest.raises(UnknownCollectionError, match="no such folder or file, and no such ir_datasets id"):
         load_collection("no-such-thing")
     (tmp_path / "empty").mkdir()
     with pytest.raises(UnknownCollectionError, match="holds no documents"):

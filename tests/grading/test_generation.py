@@ -117,7 +117,7 @@ def test_topics_of_a_query_file(tmp_path: Path) -> None:
         BankQuery("q2", "skin", "f1", "layers"),
         BankQuery("q2", "skin", "f2", "care"),
     ]
-    with pytest.raises(InputError, match="no such folder, file or ir_datasets id"):
+    with pytest.raises(InputError, match="no such folder or file, and no such ir_datasets id"):
         read_bank_queries(str(tmp_path / "none.tsv"))
     with pytest.raises(InputError, match="query 'q1' has no text"):
         read_bank_queries({"q1": " "})
