@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -256,6 +256,7 @@ class LabelSource:
         failed: query_id -> how many grades failed, and how many there are with them; None where nobody knows.
         instead: whose grades a table has, where a grader was chosen and it is another.
         graded: document -> of how many items its label is the highest grade, where it is that.
+        made: what the labels are made of, see `Grades.source`.
     """
 
     name: str
@@ -264,6 +265,7 @@ class LabelSource:
     failed: Mapping[str, tuple[int, int]] | None = None
     instead: str = ""
     graded: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

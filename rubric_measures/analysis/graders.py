@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
-from itertools import chain
+from itertools import chain, permutations
 from pathlib import Path
 from typing import Literal
 
@@ -116,11 +116,11 @@ def agreement(
         grader: whose grades of records or of a table count: a name, or `model=…,scale=0-5:4`, whose scale says the
             labels that a source may use.
         grader_b: the same for the second source, where both are records; what it leaves out is as in `grader`, but for
-            the prompt of another model, and the set.
+            the prompt of another model, the set and assessors.
         notes: log what is left out, see `SourceAgreement.notes`.
 
     Raises:
-        InputError: fewer than two sources, nothing in common, or an argument without effect.
+        InputError: fewer than two sources, one that is there twice, nothing in common, or an argument without effect.
     """
     wanted, second = Grader.parse(grader), grader_of(grader_b)
     if runs is not None and items:
@@ -236,8 +236,9 @@ def _sources(
         if graded[1:2] != [True]:
             problem = "a second choice of graders is for graded records alone; leave it out"
             raise InputError(problem, settings=("grader_b",))
-        # Prompt and hash of one grader are not those of another; a second hash alone is of the same one.
-        own = {"set": None, **({"prompt": None} if second.model else {}), **second.given}
+        # Prompt and hash of one grader are not those of another; a second hash alone is of the same one. Assessors
+        # stand in a second grader's place only where that is asked for.
+        own = {"set": None, "assessors": None, **({"prompt": None} if second.model else {}), **second.given}
         graders[1] = structs.replace(wanted, **own)
     read = [
         _source(source, f"source {place}", bank, one, items)
@@ -251,7 +252,23 @@ def _sources(
     # Of those that are called alike each but the first has a number.
     called = [one.name for one in read]
     times = [called[:place].count(name) + 1 for place, name in enumerate(called)]
-    return [replace(one, name=f"{one.name} ({n})") if n > 1 else one for one, n in zip(read, times, strict=True)]
+    read = [replace(one, name=f"{one.name} ({n})") if n > 1 else one for one, n in zip(read, times, strict=True)]
+    for (first, one), (other_source, other) in permutations(zip(sources, read, strict=True), 2):
+        if one.made == other.made and _is_same(first, other_source):
+            problem = f"{one.name} would be compared with itself; name another source, or another grader of it"
+            raise InputError(problem, settings=("grader_b",))
+        if {*one.made.get("grades", ())} > {*other.made.get("grades", ())} > set():
+            warn(
+                f"{one.name}: where no assessor graded, its grades are {other.name}'s own, so κ is too "
+                "high; make a grader of the assessors' grades alone (combine), and compare that"
+            )
+    return read
+
+
+def _is_same(first: Gradable, second: Gradable) -> bool:
+    if isinstance(first, str | os.PathLike) and isinstance(second, str | os.PathLike):
+        return os.path.realpath(first) == os.path.realpath(second)
+    return first is second
 
 
 def _graders_of(source: Gradable, wanted: Grader, second: Grader | None, items: bool) -> list[LabelSource]:
@@ -290,11 +307,7 @@ def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, 
     if content == "records":
         name = " ".join([name, *filter(None, (wanted.model, wanted.prompt, wanted.kind, wanted.set))])
         grades: Grades = load_records(path, bank, wanted)
-        if (wanted.model or "").startswith(HUMAN) and wanted.prompt in (None, FINAL_REVIEW, ADJUDICATION):
-            warn(
-                f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well "
-                f"with it; compare the first, blind ones (prompt={BLIND_REVIEW})"
-            )
+        _warn_of_sight(name, wanted)
     elif content == "grades":
         rows = GRADES.read(source)
         keys = {GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows}
@@ -309,6 +322,15 @@ def _source(source: Gradable, name: str, bank: TestBank | None, wanted: Grader, 
     found = labels_of(grades, name, items)
     # A file of qrels has no place for grades that failed.
     return replace(found, instead=instead, failed=None if content == "judgments" else found.failed)
+
+
+def _warn_of_sight(name: str, *graders: Grader) -> None:
+    final = FINAL_REVIEW, ADJUDICATION
+    if any(one.prompt in final or (not one.prompt and (one.model or "").startswith(HUMAN)) for one in graders):
+        warn(
+            f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
+            f"it; compare the first, blind ones (prompt={BLIND_REVIEW})"
+        )
 
 
 def combine(
@@ -347,6 +369,7 @@ def combine(
         raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
     keep_inputs(output, bank)
     source = passages_of(passages)
+    _warn_of_sight(name, *members)
     panel = Panel(source, source.name, members, by, bank_of(bank))
     return PassageRecords.kept(panel.records(name), output, as_table=True)
 
@@ -361,7 +384,7 @@ def labels_of(grades: Grades, name: str, items: bool = False) -> LabelSource:
             graded.update({(query_id, doc_id): int(valid[at]) for doc_id, at in query.docs.items()})
     rows = (row for query in grades.queries.values() for row in query.rows()) if items else Grades(grades.queries).qrels
     labels = {(row.query_id, row.doc_id, row.iteration)[: 2 + items]: row.relevance for row in rows}
-    return LabelSource(name, labels, grades.scale, failed, graded=graded)
+    return LabelSource(name, labels, grades.scale, failed, graded=graded, made=grades.source)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:

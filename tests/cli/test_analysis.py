@@ -278,7 +278,9 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     assert re.search(r"exact match +0\.6250", out)
     assert re.search(r"\nmodel\.qrels +>= 2 / >= 2 +4 +0 +0 +4 +1\.0000 ", out)
     assert "\nkappa of model.qrels, tpr of model.qrels, tnr of model.qrels and f1 of model.qrels without an" in out
-    same = call(capsys, "agreement", first, first, "--rounds", 50)[1]
+    alike = tmp_path / "copy.qrels"
+    alike.write_text(first.read_text())
+    same = call(capsys, "agreement", first, alike, "--rounds", 50)[1]
     assert "\nexact match, kappa, quadratic kappa and 3 more without an interval: it is the same" in same
     status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--format", "json", "--rounds", 50)
     content = checked("agreement", out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import shutil
 from pathlib import Path
@@ -40,11 +42,24 @@ def test_the_commands_of_the_page(
         if command[0] == "review" and "--export" not in command:
             _visit(command)
         else:
+            if command[0] == "combine":
+                _with_bob_and_carol(Path(command[1]))
             assert main(command) in (0, 1), (command, capsys.readouterr().err)
             written[command[0]] = capsys.readouterr().out
     # Ada graded two cells blindly.
     assert re.search("^pairs +2 ", written["agreement"], re.MULTILINE), written["agreement"]
     assert len(written["leaderboard"].splitlines()) > len(runs)
+
+
+def _with_bob_and_carol(path: Path) -> None:
+    """Gives Ada's grades to Bob, too, and as decisions to Carol."""
+    text = gzip.decompress(path.read_bytes()).decode()
+    queries = [json.loads(line) for line in text.splitlines()]
+    for sets in (passage["exam_grades"] for _, passages in queries for passage in passages):
+        for one in [one for one in sets if one["prompt_info"]["prompt_class"] == "HumanReview"]:
+            decided = {**one["prompt_info"], "prompt_class": "HumanAdjudication"}
+            sets += [{**one, "llm": "human:bob"}, {**one, "llm": "human:carol", "prompt_info": decided}]
+    path.write_bytes(gzip.compress("".join(f"{json.dumps(one)}\n" for one in queries).encode()))
 
 
 def _visit(command: list[str]) -> None:

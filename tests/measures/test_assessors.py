@@ -215,6 +215,29 @@ def test_correlations_and_agreement_with_assessors_in_the_graders_place(
     assert [cell["llm"] for cell in json.loads(capsys.readouterr().out)["grid"]] == ["human:ada", "human:bob", "model"]
 
 
+def test_agreement_does_not_hold_a_source_to_itself(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = ["agreement", str(path), str(path), "--items", "--rounds", "0", "--format", "json"]
+    qrels = tmp_path / "labels.qrels"
+    qrels.write_text("q1 0 d1 1\nq1 0 d2 0\n")
+    # One choice for both; another word for the same choice; a file that has no choice.
+    for command in (
+        [*same, "--grader", "model"],
+        [*same, "--grader", "model", "--grader-b", "model=model,kind=question"],
+        ["agreement", str(qrels), f"{qrels.parent}/./labels.qrels"],
+    ):
+        assert main(command) == 2
+        assert "would be compared with itself; name another" in capsys.readouterr().err
+    # The second choice is of the grader's own grades: 4 of them are others where assessors' stand in their place.
+    assert main([*same, "--grader", "assessors=override", "--grader-b", "model"]) in (0, 1)
+    out, err = capsys.readouterr()
+    # Both have a and b of d1, a, b and c of d2; b of d1 and b and c of d2 are alike.
+    (row,) = json.loads(out)["graders"]
+    assert (row["documents"], row["statistics"]["exact_match"]["estimate"]) == (5, 3 / 5)
+    assert "where no assessor graded, its grades are graded.jsonl model's own, so κ is too high" in err
+
+
 def test_item_qrels_with_assessors_in_the_graders_place(path: Path, tmp_path: Path) -> None:
     output = tmp_path / "items.qrels"
     common = ["--bank", str(path.with_name("bank.jsonl")), "--grader", "assessors=override"]
