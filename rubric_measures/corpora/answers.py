@@ -13,38 +13,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError, counted, tell, warn
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import are_rows, file_path, is_file
-from rubric_measures.formats.answers import Answer, AnswerRow, AnswerTable, answer_doc_id, read_answer_table
+from rubric_measures.formats.answers import (
+    Answer,
+    AnswerRow,
+    AnswerTable,
+    answer_doc_id,
+    cited_sentences,
+    read_answer_table,
+)
 from rubric_measures.types.entities import TestBank
 
 # Scripts without blanks: of Han and kana two characters count as a word.
 _HAN = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff"
 _LONGEST_WORD = 50
 _WORD = re.compile(rf"[{_HAN}]{{1,2}}|[^\s{_HAN}]{{1,{_LONGEST_WORD}}}")
-
-
-class AnswerSegment(NamedTuple):
-    """A passage of an answer.
-
-    Attributes:
-        query_id: the query.
-        run_id: the run.
-        rank: its place in the answer, from 1.
-        text: the passage.
-        sentences: its sentences, where the answer gives some and none had to be cut.
-        citations: per sentence the documents it cites.
-    """
-
-    query_id: str
-    run_id: str
-    rank: int
-    text: str
-    sentences: tuple[str, ...] = ()
-    citations: tuple[tuple[str, ...], ...] = ()
 
 
 def split_answer(text: str, max_words: float = 400) -> list[str]:
@@ -102,15 +89,15 @@ def _cuts(pieces: Iterable[tuple[int, int]], max_words: float) -> list[int]:
     return cuts
 
 
-def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> Iterator[AnswerSegment]:
-    """The passages of answers, each answer's in order; an answer without words has none.
+def answer_passages(answer: Answer, max_words: int | None = 400) -> list[Answer]:
+    """The passages of an answer, in order, each as an answer; one without words has none.
 
     An answer that comes in sentences is cut between them, so that every passage keeps its citations; only a sentence of
-    more than `max_words` words is cut itself. Ranked questions are a passage each. Other answers are cut by
-    `split_answer`.
+    more than `max_words` words is cut itself, and says none. Ranked questions are a passage each. Other answers are cut
+    by `split_answer`.
 
     Args:
-        answers: the answers.
+        answer: the answer.
         max_words: the longest passage; None leaves answers whole.
 
     Raises:
@@ -119,32 +106,16 @@ def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> I
     most = math.inf if max_words is None else max_words
     if most < 1:
         raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
-    for answer in answers:
-        if answer.questions:
-            pieces: list[_Piece] = [(question, (), ()) for question in answer.questions]
-        else:
-            pieces = _sentence_groups(answer, most) if answer.sentences else _texts(answer.text, most)
-        for rank, (text, sentences, citations) in enumerate(pieces, 1):
-            yield AnswerSegment(answer.query_id, answer.run_id, rank, text, sentences, citations)
-
-
-_Piece = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
-
-
-def _texts(text: str, most: float) -> list[_Piece]:
-    return [(piece, (), ()) for piece in split_answer(text, most)]
-
-
-def _sentence_groups(answer: Answer, most: float) -> list[_Piece]:
-    sizes = list(map(_words, answer.sentences))
-    pieces: list[_Piece] = []
+    bare = answer._replace(sentences=(), citations=())
+    texts = answer.questions or ([] if answer.sentences else split_answer(answer.text, most))
+    made, sizes = [bare._replace(text=text) for text in texts], list(map(_words, answer.sentences))
     for start, end in itertools.pairwise([*_cuts(enumerate(sizes), most), len(sizes)]):
         sentences = answer.sentences[start:end]
         if sum(sizes[start:end]) > most:
-            pieces += _texts(sentences[0], most)
+            made += [bare._replace(text=text) for text in split_answer(sentences[0], most)]
         elif text := " ".join(sentences).strip():
-            pieces.append((text, sentences, answer.citations[start:end]))
-    return pieces
+            made.append(bare._replace(text=text, sentences=sentences, citations=answer.citations[start:end]))
+    return made
 
 
 def say_missing(answers: Sequence[Answer], queries: Iterable[str] | None = None) -> None:
@@ -169,11 +140,12 @@ def answer_tables_of(
     answers: Any, columns: Mapping[str, str] | None = None, systems: Sequence[str] = ()
 ) -> list[AnswerTable]:
     """The tables, of which each row says its run: where it said none, that is what the table is called."""
-    if isinstance(answers, Mapping) and not are_rows(answers):
-        return [in_runs(_table(one, columns, systems), {"": str(name)}) for name, one in answers.items()]
-    several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
+    names = list(map(str, answers)) if isinstance(answers, Mapping) and not are_rows(answers) else []
+    if names:
+        answers = list(answers.values())
+    several = names or (isinstance(answers, list | tuple) and answers and all(map(_is_source, answers)))
     tables = [_table(one, columns, systems) for one in (answers if several else [answers])]
-    stems = [table.stem for table in tables]
+    stems = names or [table.stem for table in tables]
     if len(set(stems)) < len(stems):
         # Two files of one name are told apart by their folders.
         stems = [str(Path(table.name).with_suffix("")) for table in tables]
@@ -321,9 +293,6 @@ def _same(text: str) -> str:
 
 
 _SETTINGS = ("measures", "columns")
-_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
-# A mark behind the stop is of the sentence that ends there.
-_BEHIND = re.compile(rf"([.!?…。]+)((?:{_MARK.pattern})+)")
 
 
 def answers_with_citations(asked: Questions) -> list[Answer]:
@@ -340,27 +309,14 @@ def answers_with_citations(asked: Questions) -> list[Answer]:
     answers = []
     lost: list[str] = []
     for (query_id, run_id), (where, row) in asked.answers.items():
-        contexts = [(f"context/{answer_doc_id(text)}", text) for text in row.contexts]
-        sentences: list[str] = []
-        citations: list[tuple[str, ...]] = []
-        for sentence in _sentences(row.answer):
-            numbers = [int(number) for mark in _MARK.findall(sentence) for number in re.findall(r"\d+", mark)]
-            text = _MARK.sub("", sentence).strip()
-            lost += [f"[{number}] at {where}" for number in numbers if not 0 < number <= len(contexts)]
-            if text:
-                sentences.append(text)
-                cited = (contexts[number - 1][0] for number in numbers if 0 < number <= len(contexts))
-                citations.append(tuple(dict.fromkeys(cited)))
-        said = (" ".join(sentences), tuple(sentences), tuple(citations))
-        answers.append(Answer(query_id, run_id, *said, tuple(dict(contexts).items())))
+        contexts = {str(place): (f"context/{answer_doc_id(one)}", one) for place, one in enumerate(row.contexts, 1)}
+        said, _ = cited_sentences(row.answer, is_behind=True)
+        lost += [f"[{number}] at {where}" for _, cited in said for number in cited if number not in contexts]
+        sentences = tuple(text for text, _ in said)
+        citations = (dict.fromkeys(contexts[one][0] for one in cited if one in contexts) for _, cited in said)
+        more = tuple(map(tuple, citations)), tuple(dict(contexts.values()).items())
+        answers.append(Answer(query_id, run_id, " ".join(sentences), sentences, *more))
     if not any(cited for answer in answers for cited in answer.citations):
         raise InputError("no answer cites a context of its row; write [1] for the first one", settings=_SETTINGS)
     warn("%d citations of no context left out (such as %s)", len(lost), next(iter(lost), ""))
     return answers
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences, with their marks before the stop."""
-    text = _BEHIND.sub(lambda found: f"{found[2]}{found[1]}", text)
-    ends = list(sentence_ends(text))
-    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]

@@ -6,12 +6,13 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.corpora.answers import AnswerSegment, answer_segments, say_missing
+from rubric_measures.corpora.answers import answer_passages, say_missing
 from rubric_measures.corpora.collections import load_collection, texts_of
 from rubric_measures.corpora.loading import (
     File,
@@ -60,26 +61,25 @@ class _Member(NamedTuple):
 
 def _answered(answers: Sequence[Answer], max_words: int | None) -> tuple[dict[str, dict[str, _Member]], set[str]]:
     """The passages of answers, by query and text; the runs that gave some."""
-    segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
     # An answer that is in no record would be missing in every file made of them, and programs that take means over the
     # lines that are there would leave it out.
-    segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if not answer.words]
-    found, repeated = dict[str, dict[str, _Member]](), list[AnswerSegment]()
-    for one in segments:
-        query_id, run_id, rank, text, sentences, citations = one
-        made = _Member(f"{run_id}/{query_id}/{rank}", text, [], {})
-        doc_id, _, places, sources = found.setdefault(query_id, {}).setdefault(text, made)
+    listed = [(one, answer_passages(one, max_words) or [one._replace(text="")]) for one in answers]
+    ranked = [(one.run_id, rank, passage) for one, of in listed for rank, passage in enumerate(of, 1)]
+    found, repeated = dict[str, dict[str, _Member]](), list[tuple[int, Answer]]()
+    for run_id, rank, one in sorted(ranked, key=itemgetter(0, 1)):
+        made = _Member(f"{run_id}/{one.query_id}/{rank}", one.text, [], {})
+        doc_id, _, places, sources = found.setdefault(one.query_id, {}).setdefault(one.text, made)
         if any(place.method == run_id for place in places):
             # The repetition covers nothing new, and one passage has one rank in a run.
-            repeated.append(one)
+            repeated.append((rank, one))
             continue
-        places.append(RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank))
-        if sentences:
-            sources[run_id] = {"sentences": list(sentences), "citations": [list(ids) for ids in citations]}
-    for one in repeated[:1]:
+        places.append(RankingEntry(method=run_id, doc_id=doc_id, query_id=one.query_id, rank=rank, score=1 / rank))
+        if one.sentences:
+            sources[run_id] = {"sentences": list(one.sentences), "citations": list(map(list, one.citations))}
+    for rank, one in repeated[:1]:
         text = "%d parts of answers repeat an earlier part of the same answer; only the first is ranked "
-        warn(text + "(such as part %s of run %s for query %s)", len(repeated), one.rank, one.run_id, one.query_id)
-    return found, {segment.run_id for segment in segments}
+        warn(text + "(such as part %s of run %s for query %s)", len(repeated), rank, one.run_id, one.query_id)
+    return found, {answer.run_id for answer in answers}
 
 
 def _labels_of(judgments: Iterable[Qrel]) -> dict[str, dict[str, float]]:
@@ -139,7 +139,7 @@ def pool(
     """The passages that runs retrieved, with their texts, rankings and judgments, by query.
 
     A document is in the pool of a query when some run has it among its first `depth`. Answers are cut into passages
-    (`answer_segments`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
+    (`answer_passages`); passage `n` of run `R` for query `Q` is `R/Q/n`, the run's document at rank n, score 1/n. One
     that several answers share is stored once, under the id that sorts first, with a ranking for each. An answer without
     words is an empty passage, so that the records know that it was given. The result does not depend on the order of
     the runs: passages stand by best rank, then doc_id.

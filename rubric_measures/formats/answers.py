@@ -38,27 +38,35 @@ from rubric_measures.records.models import JsonRecord
 
 _BRACKET = re.compile(r"\s*\[\s*((?:PMID:?\s*)?\d+(?:\s*[,;]\s*(?:PMID:?\s*)?\d+)*)\s*\]")
 _ID = re.compile(r"\d+")
+_BEHIND = re.compile(rf"([.!?…。]+)((?:{_BRACKET.pattern})+)")
 
 
-def _cited_sentences(text: str) -> tuple[list[tuple[str, list[str]]], int]:
+def cited_sentences(text: str, is_behind: bool = False) -> tuple[list[tuple[str, list[str]]], int]:
     """The sentences of an answer without its brackets with the ids that each cites, in order; and how many are lost.
 
-    Only brackets that hold numbers alone are citations. One in front of a sentence stands behind the end of the one
-    before, and is nobody's, as in the track.
+    Only brackets that hold numbers alone are citations.
 
-    >>> _cited_sentences("Aspirin thins blood [12, 7]. [5] It may [in some] help [9].")
+    >>> cited_sentences("Aspirin thins blood [12, 7]. [5] It may [in some] help [9].")
     ([('Aspirin thins blood.', ['12', '7']), ('It may [in some] help.', ['9'])], 1)
+    >>> cited_sentences("Aspirin thins blood. [12, 7] It may [in some] help. [9]", is_behind=True)
+    ([('Aspirin thins blood.', ['12', '7']), ('It may [in some] help.', ['9'])], 0)
+
+    Args:
+        text: the answer.
+        is_behind: whether a bracket behind a stop is of the sentence that ends there; else it is nobody's, as in
+            BioGen 2024.
     """
     sentences = []
+    text = _BEHIND.sub(lambda found: f"{found[2]}{found[1]}", text) if is_behind else text
     start = lost = 0
     for end in sentence_ends(text):
         piece, start = text[start:end].strip(), end
-        while found := _BRACKET.match(piece):
+        while not is_behind and (found := _BRACKET.match(piece)):
             piece = piece[found.end() :].lstrip()
             lost += len(_ID.findall(found[1]))
-        if piece:
+        if said := _BRACKET.sub("", piece).strip():
             ids = [number for found in _BRACKET.finditer(piece) for number in _ID.findall(found[1])]
-            sentences.append((_BRACKET.sub("", piece).strip(), list(dict.fromkeys(ids))))
+            sentences.append((said, list(dict.fromkeys(ids))))
     return sentences, lost
 
 
@@ -79,7 +87,7 @@ def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
             if not isinstance(result, dict) or not isinstance(result.get("answer"), str):
                 problem = "expected {topic_id, answer, references}, the answer being a text"
                 raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
-            sentences, lost = _cited_sentences(result["answer"])
+            sentences, lost = cited_sentences(result["answer"])
             every += lost
             report = {
                 "metadata": {**of_run, "run_id": run["run_name"], "topic_id": result.get("topic_id")},

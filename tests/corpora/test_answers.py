@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.corpora.answers import Answer, AnswerSegment, answer_segments, say_missing, split_answer
+from rubric_measures.corpora.answers import Answer, answer_passages, say_missing, split_answer
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.answers import read_answers
@@ -83,19 +83,19 @@ def test_answers_of_models_that_loop_are_cut_in_linear_time(mark: str) -> None:
 
 def test_answers_in_sentences_are_cut_between_them_and_keep_their_citations() -> None:
     answer = Answer("q", "r", "A b. c D. E f g h.", ("A b.", "c D.", "E f g h."), (("d1",), (), ("d2", "d3")))
-    assert list(answer_segments([answer], 4)) == [
-        AnswerSegment("q", "r", 1, "A b. c D.", ("A b.", "c D."), (("d1",), ())),
-        AnswerSegment("q", "r", 2, "E f g h.", ("E f g h.",), (("d2", "d3"),)),
+    assert answer_passages(answer, 4) == [
+        Answer("q", "r", "A b. c D.", ("A b.", "c D."), (("d1",), ())),
+        Answer("q", "r", "E f g h.", ("E f g h.",), (("d2", "d3"),)),
     ]
     # A sentence that is too long is cut, and then nobody can say what cites what.
-    assert list(answer_segments([answer], 3)) == [
-        AnswerSegment("q", "r", 1, "A b.", ("A b.",), (("d1",),)),
-        AnswerSegment("q", "r", 2, "c D.", ("c D.",), ((),)),
-        AnswerSegment("q", "r", 3, "E f g"),
-        AnswerSegment("q", "r", 4, "h."),
+    assert answer_passages(answer, 3) == [
+        Answer("q", "r", "A b.", ("A b.",), (("d1",),)),
+        Answer("q", "r", "c D.", ("c D.",), ((),)),
+        Answer("q", "r", "E f g"),
+        Answer("q", "r", "h."),
     ]
     with pytest.raises(InputError, match="passages of 0 words"):
-        list(answer_segments([answer], 0))
+        answer_passages(answer, 0)
 
 
 def test_empty_and_missing_answers_are_counted(caplog: pytest.LogCaptureFixture) -> None:
