@@ -25,7 +25,6 @@ from rubric_measures.base.errors import InputError, MeasureError, counted, escap
 from rubric_measures.base.tables import (
     Cell,
     Column,
-    Ranged,
     Report,
     Reported,
     Table,
@@ -433,10 +432,8 @@ class FactDiff(Reported):
         return f"<FactDiff of {', '.join(run.after for run in self.runs)}>"
 
     def _repr_html_(self) -> str:
-        tests = {run.after: run.pair.test for run in self.runs}
-        bars = {name: Ranged(test.mean_difference, test.low, test.high) for name, test in tests.items()}
         said = [str(run).replace("\n", "; ") for run in self.runs]
-        return in_notebook(self.report().tables, "; ".join([*said, *self.left_out]), bars)
+        return in_notebook(self.report().tables, "; ".join([*said, *self.left_out]))
 
     def markdown(self, most: int = COMMENT, *, beside: int = 0) -> str:
         """A comment for a pull request: what is said of each run, and the facts, lost ones first.

@@ -497,8 +497,8 @@ def corrected_groups(
         contents = states.get(group.query_id, {})
         passages = []
         for passage in group.passages:
-            made = _renewed(passage, by_passage.get((group.query_id, passage.doc_id), {}), contents)
-            passages.append(_with_assessors(passage, made, material, group.query_id, contents) if made else passage)
+            made = by_passage.get((group.query_id, passage.doc_id), {})
+            passages.append(_with_assessors(passage, made, material, group.query_id, contents))
         yield models.QueryPassages(group.query_id, passages, group.line)
 
 
@@ -521,20 +521,6 @@ def _contents(material: Material, snapshot: Snapshot) -> dict[str, _Contents]:
     return {**found}
 
 
-def _renewed(passage: models.GradedPassage, made: _Said, contents: _Contents) -> _Said:
-    """Assessors' grades, with those of earlier reviews of items that were corrected since and still mean the same."""
-    corrected = {item_id: before for item_id, (before, now) in contents.items() if now != before}
-    if not corrected:
-        return made
-    found = {source: dict(grades) for source, grades in made.items()}
-    sources = {(entry.llm, _prompt_of(entry)) for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}
-    for name, prompt in sources:
-        for item_id, (given, content) in _said_by(name, prompt, passage.exam_grades or ()).items():
-            if content == corrected.get(item_id):
-                found.setdefault((name.removeprefix(HUMAN), prompt), {}).setdefault(item_id, given)
-    return found
-
-
 def _prompt_of(entry: models.ItemGradeSet) -> str:
     """Which of the three kinds of an assessor's grades a set holds; what other programs wrote is final."""
     return BLIND_REVIEW if is_blind_set(entry) else ADJUDICATION if is_adjudication(entry) else FINAL_REVIEW
@@ -543,9 +529,16 @@ def _prompt_of(entry: models.ItemGradeSet) -> str:
 def _with_assessors(
     passage: models.GradedPassage, made: _Said, material: Material, query_id: str, contents: _Contents
 ) -> models.GradedPassage:
-    entries = list(passage.exam_grades or ())
-    for (assessor, prompt), grades in sorted(made.items()):
-        known = _said_by(f"{HUMAN}{assessor}", prompt, entries)
+    """The passage with assessors' grades, also those of earlier reviews of items that were corrected since and still
+    mean the same."""
+    entries, known = list(passage.exam_grades or ()), _said_in(passage)
+    found = {source: dict(grades) for source, grades in made.items()}
+    corrected = {item_id: before for item_id, (before, now) in contents.items() if now != before}
+    for source, said in known.items():
+        for item_id, (given, content) in said.items():
+            if content == corrected.get(item_id):
+                found.setdefault(source, {}).setdefault(item_id, given)
+    for (assessor, prompt), grades in sorted(found.items()):
         kinds: dict[ItemKind, dict[str, _Given]] = {}
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
@@ -559,18 +552,21 @@ def _with_assessors(
                 details={item_id: one.details for item_id, one in values.items() if one.details} or None,
             )
             given_to = {item_id: contents[item_id][1] for item_id in values}
-            if any(known.get(item_id) != (value, given_to[item_id]) for item_id, value in values.items()):
+            there = known.get((assessor, prompt), {})
+            if any(there.get(item_id) != (value, given_to[item_id]) for item_id, value in values.items()):
                 entries.append(entry.replacing(item_contents=given_to))
-    return passage.replacing(exam_grades=entries)
+    return passage.replacing(exam_grades=entries) if found else passage
 
 
-def _said_by(assessor: str, prompt: str, entries: Sequence[models.ItemGradeSet]) -> dict[str, tuple[_Given, str]]:
-    """item_id -> the last grade of an assessor in a passage, and what the item then said (if known)."""
-    found: dict[str, tuple[_Given, str]] = {}
-    for entry in entries:
-        if entry.llm == assessor and _prompt_of(entry) == prompt:
+def _said_in(passage: models.GradedPassage) -> dict[tuple[str, str], dict[str, tuple[_Given, str]]]:
+    """What assessors said of a passage in earlier reviews, as `_Said`: the last grade, and what the item then said (if
+    known)."""
+    found: dict[tuple[str, str], dict[str, tuple[_Given, str]]] = {}
+    for entry in passage.exam_grades or ():
+        if entry.llm.startswith(HUMAN):
+            said = found.setdefault((entry.llm.removeprefix(HUMAN), _prompt_of(entry)), {})
             reasons, contents, details = dict(entry.answers), models.contents_of(entry), models.details_of(entry)
             for item_id, grade in models.grade_of_items(entry).items():
                 given = _Given(grade, reasons.get(item_id, ""), details.get(item_id, {}))
-                found[item_id] = given, contents.get(item_id, "")
+                said[item_id] = given, contents.get(item_id, "")
     return found
