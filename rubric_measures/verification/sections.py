@@ -70,13 +70,7 @@ def _covering(query: RecordQuery, runs: Sequence[str]) -> _Covering:
     return _Covering(hits, known, means[0], np.array(means[1:]))
 
 
-def _means(table: FloatArray) -> FloatArray:
-    """The mean of every column over its defined scores; NaN where a run has none. Equal means stay equal."""
-    means: FloatArray = weighted_means(np.ones((1, len(table))), table)[0]
-    return means
-
-
-_UNRANKED, _FEW = Undefined("no run ranks the query"), Undefined("fewer than two runs")
+_UNRANKED = Undefined("no run ranks the query")
 
 
 class ItemStatistics(NamedTuple):
@@ -94,7 +88,6 @@ class ItemStatistics(NamedTuple):
         r_judgment: correlation of covering the item with the judgment, over judged and graded passages.
         r_leaderboard: correlation of a run covering the item with the run's score over all other items.
         covered: `never` or `always` covered, `not graded`, or None.
-        flips: pairs of runs that change order when the item is left out.
     """
 
     query_id: str
@@ -108,7 +101,6 @@ class ItemStatistics(NamedTuple):
     r_judgment: float | Undefined
     r_leaderboard: float | Undefined
     covered: str | None
-    flips: int | Undefined
 
 
 @dataclass(frozen=True)
@@ -141,12 +133,12 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
     runs = sorted({run_id for query in ranked.values() for run_id in query.rankings})
     found = {query_id: _covering(query, runs) for query_id, query in ranked.items()}
     table = np.array([one.scores for one in found.values()]).reshape(len(found), len(runs))
-    full, rows, places = _means(table), [], {query_id: place for place, query_id in enumerate(found)}
+    rows, places = [], {query_id: place for place, query_id in enumerate(found)}
     for query in queries:
         for column, row in enumerate(_item_statistics_counts(query, min_judgment)):
             if query.query_id in found:
-                r, flips = _influence(found[query.query_id], column, table, places[query.query_id], full)
-                row = row._replace(r_leaderboard=r, flips=flips)
+                r = _discrimination(found[query.query_id], column, table, places[query.query_id])
+                row = row._replace(r_leaderboard=r)
             rows.append(row)
     graded = [query for query in queries if query.grades.docs]
     return ItemReport(
@@ -159,7 +151,7 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1) -> ItemRe
 
 
 def _item_statistics_counts(query: RecordQuery, min_judgment: int) -> Iterator[ItemStatistics]:
-    """The rows of one query, without `r_leaderboard` and `flips`, which need the whole leaderboard."""
+    """The rows of one query, without `r_leaderboard`, which needs the whole leaderboard."""
     grades = query.grades
     hits, valid = grades.grades >= grades.level(), grades.valid
     failed = np.zeros_like(valid) if grades.failed is None else grades.failed
@@ -176,7 +168,7 @@ def _item_statistics_counts(query: RecordQuery, min_judgment: int) -> Iterator[I
             float(hit[relevant].mean()) if relevant.any() else Undefined("no relevant passage"),
             Undefined("no passage judged not relevant") if relevant.all() else float(hit[~relevant].mean()),
             point_biserial(hit.tolist(), judgment, "judged passages"),
-            _UNRANKED, "not graded" if not graded else {0: "never", graded: "always"}.get(covering), _FEW,
+            _UNRANKED, "not graded" if not graded else {0: "never", graded: "always"}.get(covering),
         )  # fmt: skip
 
 
@@ -201,32 +193,21 @@ def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, w
     return Undefined(f"all {what} have the same value") if value is None else value
 
 
-def _influence(
-    found: _Covering, column: int, table: FloatArray, place: int, full: FloatArray
-) -> tuple[float | Undefined, int | Undefined]:
-    """Discrimination of one item against the leaderboard without it, and the pairs of runs that it flips.
+def _discrimination(found: _Covering, column: int, table: FloatArray, place: int) -> float | Undefined:
+    """Discrimination of one item against the leaderboard without it.
 
     Args:
         found: what the runs cover of the item's query.
         column: the item's place there.
         table: (queries, runs): Rubric-Cover over the full bank.
         place: the query's row.
-        full: the means of its columns.
     """
     changed = table.copy()
     changed[place] = found.without[column]
-    scores = _means(changed)
-    both = ~np.isnan(full) & ~np.isnan(scores)
+    # The mean of every run over its defined scores.
+    scores: FloatArray = weighted_means(np.ones((1, len(table))), changed)[0]
     usable = ~np.isnan(scores) & found.known[:, column]
-    hits = found.covered[usable, column].tolist()
-    flips = _flips(full[both], scores[both]) if both.sum() > 1 else _FEW
-    return point_biserial(hits, scores[usable], "runs"), flips
-
-
-def _flips(before: FloatArray, after: FloatArray) -> int:
-    """Pairs that are in the opposite order after; a tie on a side is no flip."""
-    first, second = np.triu_indices(len(before), 1)
-    return int(((before[first] - before[second]) * (after[first] - after[second]) < 0).sum())
+    return point_biserial(found.covered[usable, column].tolist(), scores[usable], "runs")
 
 
 @dataclass(frozen=True)
@@ -334,7 +315,7 @@ def item_section(report: ItemReport, min_judgment: int) -> Section:
         "items",
         f"Items: covered{covered}, relevant from judgment {min_judgment}, {counted(report.runs, 'run')}",
         ["query_id", "graded", "failed", "covering", "by_relevant", "by_not_relevant", "r_judgment", "r_leaderboard",
-         "covered", "flips", "item_id", "item"],
+         "covered", "item_id", "item"],
         report.statistics,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Tests of the item statistics: hand-worked coverage, discrimination, flips."""
+"""Tests of the item statistics: hand-worked coverage, discrimination."""
 
 from __future__ import annotations
 
@@ -35,20 +35,6 @@ def test_coverage_and_discrimination_by_hand(tmp_path: Path) -> None:
     assert b.r_leaderboard == Undefined("all runs cover it")
     assert c.r_leaderboard == Undefined("no runs cover it")
     assert [row.covered for row in rows.values()] == [None, None, "never", "always"]
-    assert [row.flips for row in rows.values()] == [0, 0, 0, 0]
-
-
-FLIPPING: list[object] = [
-    ["q1", [passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 0})], {"x": 1})]],
-    ["q2", [passage("q2", "d2", [grade_set({"q2/c": 5, "q2/d": 0, "q2/e": 0, "q2/f": 0})], {"y": 1})]],
-]
-
-
-def test_an_item_that_flips_two_runs(tmp_path: Path) -> None:
-    queries = queries_of(tmp_path, FLIPPING)
-    # x: (1/2 + 0) / 2 = 0.25, y: (0 + 1/4) / 2 = 0.125; without a x has 0, and y is first.
-    flips = {row.item_id: row.flips for row in item_report(queries).statistics}
-    assert flips == {"q1/a": 1, "q1/b": 0, "q2/c": 0, "q2/d": 0, "q2/e": 0, "q2/f": 0}
 
 
 def test_failed_grades_count_in_the_scores_of_runs_as_they_are_expected(tmp_path: Path) -> None:
