@@ -13,7 +13,6 @@ from ir_measures.util import Metric
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.boards.provider import scored
 from rubric_measures.corpora.loading import (
-    JUDGED,
     AnyRun,
     Bank,
     Gradable,
@@ -30,6 +29,7 @@ from rubric_measures.corpora.loading import (
     refuse_choice,
     run_of,
 )
+from rubric_measures.formats.judged import TOOLKITS
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.findings import of_run as of_ranked
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, Grades, OnFailed
@@ -122,7 +122,7 @@ def evaluate(
         is_judged = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
         content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"
         called = held if isinstance(held, str) else "the source"
-        is_graded = content in ("records", *JUDGED, "support labels", "grades")
+        is_graded = content in ("records", *TOOLKITS, "support labels", "grades")
         over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
         is_told = wanted is not None or not over_subtopics
         is_asked = bank is not None or (any(map(is_supported, asked)) and is_told)

@@ -97,10 +97,6 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
     return rows
 
 
-# Answers with labels of the items of their queries, which bring the texts of these.
-_JUDGED = ("assignments", "graded answers", "assessments")
-
-
 def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
     """(query, item) -> text: other queries may call other items the same."""
     return {(item.query_id, item.item_id): item.text for item in bank or ()}
@@ -202,6 +198,10 @@ def _reports_to_item_qrels(found: Sequence[CitedReport], _: Options) -> list[Qre
     return graded
 
 
+def _of_experiment(kind: str) -> Bridge:
+    return lambda experiment, _: experiment[kind]
+
+
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): lambda groups, _: trec.runs_of_records(groups),
@@ -213,12 +213,13 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,
     ("grades", "records"): _table_to_records,
-    ("experiment", "queries"): lambda experiment, _: experiment.queries,
-    ("experiment", "records"): lambda experiment, _: experiment.records,
-    ("experiment", "answers"): lambda experiment, _: experiment.answers,
-    ("experiment", "games"): lambda experiment, _: experiment.games,
-    **{(kind, "records"): lambda lines, _: judged.records_of_judged(lines) for kind in _JUDGED},
-    **{(kind, "bank"): lambda lines, _: banks.bank_entries(judged.bank_of_judged(lines)) for kind in _JUDGED[:2]},
+    **{("experiment", kind): _of_experiment(kind) for kind in ("queries", "records", "answers", "games")},
+    **{(kind, "records"): lambda lines, _: judged.records_of_judged(lines) for kind in judged.TOOLKITS},
+    # Assessments know their items by ids alone.
+    **{
+        (kind, "bank"): lambda lines, _: banks.bank_entries(judged.bank_of_judged(lines))
+        for kind in ("assignments", "graded answers")
+    },
 }
 
 

@@ -19,7 +19,7 @@ import tempfile
 from collections import Counter, UserList
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
@@ -33,6 +33,7 @@ from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import (
     GRADES,
     OF_TABLES,
+    TOOLKITS,
     GradeRow,
     is_grade_table,
     read_as_records,
@@ -112,13 +113,6 @@ class PassageRecords(UserList["QueryPassages"]):
         graded = f", {counted(sets, 'grade set')}" if sets else ""
         return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(len(passages), 'passage')}{graded})"
 
-
-# Answers with labels of the items of their queries: what errors call what they hold, the toolkit, and what reads them.
-JUDGED: Mapping[str, tuple[str, judged.Toolkit, Any]] = {
-    "assignments": ("assigned nuggets", judged.NUGGETIZER, judged.ASSIGNMENTS),
-    "graded answers": ("graded criteria", judged.RAGDOLL, judged.GRADED),
-    "assessments": ("assessed short answers", judged.DRAGUN, judged.ASSESSMENTS),
-}
 
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 """A file: its name (gzip or plain; `-` is standard input), or the open file, read from where it stands."""
@@ -330,7 +324,7 @@ def content_of(path: str) -> str:
     """What a file holds that can be scored; a name that is no file is an id of ir_datasets.
 
     Returns:
-        `records`, one of `JUDGED`, `support labels`, `argue judgments`, `grades` (a table of grades or labels),
+        `records`, one of `TOOLKITS`, `support labels`, `argue judgments`, `grades` (a table of grades or labels),
         `judgments`, or `dataset`.
     """
     if path != "-" and not Path(path).exists():
@@ -460,7 +454,7 @@ class AnswerGrades(LazyGrades):
     Attributes:
         name: the file; several runs may be in it, and its lines may have any order.
         bank: the complete bank, with importance or weights.
-        kind: one of `JUDGED`.
+        kind: one of `TOOLKITS`.
     """
 
     def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None, kind: str) -> None:
@@ -471,9 +465,7 @@ class AnswerGrades(LazyGrades):
     @cached_property
     def answers(self) -> tuple[Grades, dict[str, dict[str, str | int]]]:
         """The grades; and run -> query -> the answer, or its length in whitespace words as the file says it."""
-        _, toolkit, form = JUDGED[self.kind]
-        # Of others a line may be replaced by a later one.
-        lines = form.each(self.name) if self.kind == "assignments" else zip(repeat(0), form.read(self.name))
+        toolkit = TOOLKITS[self.kind]
         notes = judged.Oddities(toolkit)
         codes = _Codes({label: code for code, label in enumerate(("", judged.FAILED, *toolkit.grades))})
         codes.known = notes.known
@@ -483,7 +475,7 @@ class AnswerGrades(LazyGrades):
         texts: dict[str, dict[str, str | int]] = {}
         # The lines make no cyclic garbage; looking for it would take as long as reading.
         with paused_collector():
-            for row in judged.judged(lines, notes, self.name):
+            for row in judged.judged(toolkit.read(self.name), notes, self.name):
                 if row.query_id in texts.setdefault(row.run_id, {}):
                     problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
                     raise FormatError(problem, path=self.name, line=row.line)
@@ -675,8 +667,8 @@ def load(
         with naming(name):
             labelled = records_of_support_labels(read_support_labels(name))
         return RecordGrades(labelled, known_bank, wanted, on_failed, name)
-    if content in JUDGED:
-        refuse_choice(name, wanted, (), JUDGED[content][0])
+    if content in TOOLKITS:
+        refuse_choice(name, wanted, (), TOOLKITS[content].holds)
         return AnswerGrades(name, known_bank, on_failed, content)
     if content == "grades":
         return _of_table(held, name, known_bank, wanted, counted)

@@ -16,10 +16,9 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from operator import itemgetter
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -39,6 +38,7 @@ from rubric_measures.records.models import JsonRecord
 _BRACKET = re.compile(r"\s*\[\s*((?:PMID:?\s*)?\d+(?:\s*[,;]\s*(?:PMID:?\s*)?\d+)*)\s*\]")
 _ID = re.compile(r"\d+")
 _BEHIND = re.compile(rf"([.!?…。]+)((?:{_BRACKET.pattern})+)")
+_BIOGEN_RUNS: Spec[list[Row]] = spec("biogen runs")
 
 
 def cited_sentences(text: str, is_behind: bool = False) -> tuple[list[tuple[str, list[str]]], int]:
@@ -76,25 +76,21 @@ def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
     Raises:
         FormatError: a result of such a run is no {topic_id, answer, references}.
     """
-    for line, data in json_texts(name):
-        run = parse_json(data, path=name, line=line) if b'"results"' in data else None
-        if not isinstance(run, dict) or "run_name" not in run or not isinstance(run.get("results"), list):
-            yield line, data
-            continue
-        of_run = {key: value for key, value in run.items() if key not in ("results", "run_name")}
+    if not _BIOGEN_RUNS.recognise(head_of(name)):
+        yield from json_texts(name)
+        return
+    runs = ((line, parse_json(data, path=name, line=line)) for line, data in json_texts(name))
+    for line, run, of_run, _ in _BIOGEN_RUNS.rows(Rows(name, runs)):
         every = 0
-        for place, result in enumerate(run["results"]):
-            if not isinstance(result, dict) or not isinstance(result.get("answer"), str):
-                problem = "expected {topic_id, answer, references}, the answer being a text"
-                raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
-            sentences, lost = cited_sentences(result["answer"])
+        for _, said, further, _ in run["results"]:
+            sentences, lost = cited_sentences(said["answer"])
             every += lost
             report = {
-                "metadata": {**of_run, "run_id": run["run_name"], "topic_id": result.get("topic_id")},
-                "answer": [{"text": said, "citations": ids} for said, ids in sentences],
-                "references": result.get("references"),
+                "metadata": {**of_run, "run_id": run["run_id"], "topic_id": said["topic_id"]},
+                "answer": [{"text": one, "citations": ids} for one, ids in sentences],
+                "references": said["references"],
                 # The answer as it was written.
-                "biogen_2024": {key: value for key, value in result.items() if key not in ("topic_id", "references")},
+                "biogen_2024": {"answer": said["answer"], **further},
             }
             yield line, msgspec.json.encode(report)
         warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, every)
@@ -329,16 +325,6 @@ class TrackRules(SimpleNamespace):
     """The rules of one track and form; the head of `track_rules.toml` says what each field means."""
 
 
-@cache
-def _tables() -> Mapping[str, Any]:
-    return tomllib.loads(resources.files(__package__).joinpath("track_rules.toml").read_text(encoding="utf-8"))
-
-
-def tracks() -> tuple[str, ...]:
-    """The names of the tracks, and of the forms of tracks that have several."""
-    return tuple(name for name in _tables() if name != "usual")
-
-
 def track_rules(track: str) -> tuple[TrackRules, ...]:
     """The rules of a track, of each of its forms.
 
@@ -348,10 +334,11 @@ def track_rules(track: str) -> tuple[TrackRules, ...]:
     Raises:
         UnknownNameError: nobody knows the track.
     """
-    if track not in tracks():
-        raise UnknownNameError("track", track, tracks())
-    names, usual = _tables()[track].get("one_of", [track]), _tables()["usual"]
-    return tuple(TrackRules(**{**usual, **_tables()[name]}) for name in names)
+    tables = tomllib.loads(Path(__file__).with_name("track_rules.toml").read_text(encoding="utf-8"))
+    usual = tables.pop("usual")
+    if track not in tables:
+        raise UnknownNameError("track", track, tables)
+    return tuple(TrackRules(**{**usual, **tables[name]}) for name in tables[track].get("one_of", [track]))
 
 
 def _question_runs(rows: Iterable[Row]) -> list[Answer]:
@@ -428,19 +415,19 @@ class AnswerRow(NamedTuple):
         line: where it stands: the line of a table or of JSON lines, else the number of the row, from 1.
         query: the question.
         answer: what the system said; may be empty.
+        reference: what a good answer says, in one text or several; empty where nobody wrote one.
+        contexts: the texts that were retrieved for the answer.
         query_id: the id of the question, where the table gives one.
         run_id: the system or version that answered, where the table says it.
-        contexts: the texts that were retrieved for the answer.
-        reference: what a good answer says, in one text or several; empty where nobody wrote one.
     """
 
     line: int
     query: str
     answer: str
+    reference: tuple[str, ...] = ()
+    contexts: tuple[str, ...] = ()
     query_id: str = ""
     run_id: str = ""
-    contexts: tuple[str, ...] = ()
-    reference: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -480,7 +467,7 @@ def parsed_columns(text: str) -> dict[str, str]:
     return found
 
 
-def _texts_of(value: Any) -> list[str]:
+def _texts_of(value: Any) -> tuple[str, ...]:
     """The texts of a list, or of a cell that holds one as JSON or as Python writes it; else the one text."""
     for read in (partial(parse_json, lenient=True), ast.literal_eval):
         if isinstance(value, str) and value.lstrip().startswith("["):
@@ -488,7 +475,8 @@ def _texts_of(value: Any) -> list[str]:
                 value = read(value)
     texts = map(_of_document, value if isinstance(value, list) else [value])
     # What programs write of None and of NaN, and people of nothing, is no text.
-    return [said for one in texts if (said := str(one).strip()).casefold() not in {"", "none", "null", "nan", "n/a"}]
+    said = (str(one).strip() for one in texts)
+    return tuple(one for one in said if one.casefold() not in {"", "none", "null", "nan", "n/a"})
 
 
 def _of_document(value: Any) -> Any:
@@ -550,12 +538,7 @@ def read_answer_table(
             problem = f"columns {' and '.join(names[:3])} could each be the {role}; say which ({role}={names[0]})"
             raise FormatError(problem, path=name, settings=("columns",))
     filled = ((line, {column: row.get(column) for column in present}) for line, row in rows)
-    made = [
-        AnswerRow(
-            row.line, row.said["query"], row.said["answer"], row.said["id"], row.said["run"],
-            tuple(row.said["contexts"] or ()), tuple(row.said["reference"] or ()),
-        )
-        for row in form.rows(Rows(name, filled))
-    ]  # fmt: skip
+    said_in: Any = ((line, map(said.get, ROLES)) for line, said, *_ in form.rows(Rows(name, filled)))
+    made = tuple(AnswerRow._make([line, *(() if one is None else one for one in roles)]) for line, roles in said_in)
     used = {role: chosen[role][0] for role in ROLES if chosen[role]}
-    return AnswerTable(name, tuple(made), used, tuple(one for one in present if one and one not in used.values()))
+    return AnswerTable(name, made, used, tuple(one for one in present if one and one not in used.values()))

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import attrgetter, itemgetter
+from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -364,43 +365,40 @@ def _compared(rows: Iterable[Row]) -> list[GradeRow]:
 QUESTION_ASSESSMENTS = spec("dragun:question-assessments", into=_compared)
 
 
-class Toolkit(NamedTuple):
+class Toolkit(SimpleNamespace):
     """What the labels of a toolkit mean.
 
     Attributes:
         name: the toolkit, as grade sets name it.
+        holds: what errors call what its files hold.
+        read: the lines of a file, with their numbers where a run may answer a query twice.
         prompt_class: how grade sets say that they are of it.
         grades: label -> grade; every other label is a grade that failed.
         scale: of the grades.
         type: its lines.
         items: what it calls its items; where its lines list them.
-        form: the format of banks that has such items; empty where they are ids alone.
         fields: what its items say but for the label, by our names.
         is_whole: whether an answer is asked about all items of its query: then what it says nothing of failed.
     """
 
-    name: str
-    prompt_class: str
-    grades: Mapping[str, int]
-    scale: Scale
-    type: Any
-    items: str
-    form: str
-    fields: tuple[str, ...]
-    is_whole: bool = False
 
-
-NUGGETIZER, RAGDOLL, DRAGUN = (
+def _toolkit(name: str, lines: type[JudgedAnswer], read: Callable[[str], Any]) -> Toolkit:
+    said = table(f"toolkit {name}")
     # Without a scale of its own, a toolkit has that of assigned nuggets.
-    Toolkit(name=name, type=lines, **{**said, "scale": Scale(*said.get("scale", ASSIGNED))})
-    for name, lines in {"nuggetizer": AssignmentLine, "ragdoll": GradedAnswer, "dragun": AssessedReport}.items()
-    for said in [table(f"toolkit {name}")]
-)
+    scale = Scale(*said.get("scale", ASSIGNED))
+    return Toolkit(**{"is_whole": False, **said, "name": name, "type": lines, "read": read, "scale": scale})
+
+
+NUGGETIZER = _toolkit("nuggetizer", AssignmentLine, ASSIGNMENTS.each)
+RAGDOLL = _toolkit("ragdoll", GradedAnswer, lambda path: zip(repeat(0), GRADED.read(path), strict=False))
+DRAGUN = _toolkit("dragun", AssessedReport, lambda path: zip(repeat(0), ASSESSMENTS.read(path), strict=False))
+# By the kind of their files.
+TOOLKITS = {"assignments": NUGGETIZER, "graded answers": RAGDOLL, "assessments": DRAGUN}
 
 
 def toolkit_of(lines: Sequence[JudgedAnswer]) -> Toolkit:
     """The toolkit that lines, one at least, are of."""
-    return next(one for one in (NUGGETIZER, RAGDOLL, DRAGUN) if isinstance(lines[0], one.type))
+    return next(one for one in TOOLKITS.values() if isinstance(lines[0], one.type))
 
 
 class ItemSet(Struct, frozen=True, eq=False):

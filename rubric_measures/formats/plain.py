@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import convert
 
@@ -21,10 +20,10 @@ from rubric_measures.types.entities import GradeStatus, Preference, make_run
 
 
 def _passages(
-    rows: Iterable[Row], places: Mapping[tuple[str, str], list[RankingEntry]] = MappingProxyType({})
+    rows: Iterable[Mapping[str, Any]], places: Mapping[tuple[str, str], list[RankingEntry]] = MappingProxyType({})
 ) -> list[QueryPassages]:
     groups: dict[str, list[GradedPassage]] = {}
-    for _, said, *_ in rows:
+    for said in rows:
         query_id, doc_id = said["query_id"], said["doc_id"]
         data = PassageData(judgments=[], rankings=list(places.get((query_id, doc_id), ())))
         groups.setdefault(query_id, []).append(GradedPassage(doc_id=doc_id, text=said["text"], paragraph_data=data))
@@ -69,13 +68,9 @@ def _said_of_games(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in said.items() if value or name == "verdict"}
 
 
-RAGELO_QUERIES = spec(
-    "ragelo:queries",
-    into=queries_of,
-    outof=said_of_queries,
-)
+RAGELO_QUERIES = spec("ragelo:queries", into=queries_of, outof=said_of_queries)
 RAGELO_DOCUMENTS = spec(
-    "ragelo:documents", into=_passages,
+    "ragelo:documents", into=lambda rows: _passages(row.said for row in rows),
     outof=lambda groups: (
         {"query_id": group.query_id, "doc_id": one.doc_id, "text": one.text,
          "grades": one.exam_grades or one.grades, "judgments": one.judgments, "rankings": one.rankings}
@@ -97,47 +92,40 @@ BATTLES: Spec[list[Preference]] = spec("ragdoll:battles", check=_is_one_game, in
 RAGELO_RESULTS: Spec[list[Preference]] = spec("ragelo:results", check=_is_one_game, into=games_of)
 
 
-class Experiment(NamedTuple):
-    """What a file of an experiment of RAGElo holds; games are in the file of results beside it."""
-
-    queries: QueryFile
-    records: list[QueryPassages]
-    answers: list[Answer]
-    games: list[Preference]
-
-
 _EXPERIMENTS: Spec[list[Row]] = spec(
     "ragelo:experiment", {"scores": (lambda value: convert(value, dict[str, float | None]), same)}
 )
 
 
-def read_experiment(path: PathName) -> Experiment:
-    """The queries of an experiment with their documents, ranked by the scores of who retrieved them, and answers.
+def read_experiment(path: PathName) -> dict[str, Any]:
+    """What a file of an experiment holds, by kind: `queries`, `records`, `answers`, `games`.
 
-    The program keeps the verdicts of games beside the file `NAME.json`, in `NAME_results.jsonl`.
+    Documents are ranked by the scores of who retrieved them. The program keeps the verdicts of games beside the file
+    `NAME.json`, in `NAME_results.jsonl`.
 
     Raises:
         InputError: a file cannot be opened.
         FormatError: naming file, line and field.
     """
-    queries: dict[str, str] = {}
+    asked = [row.said for saved in _EXPERIMENTS.read(path) for row in saved.said["queries"]]
+    documents, answers = (
+        [{**row.said, "query_id": one["query_id"]} for one in asked for row in one.get(to, ())]
+        for to in ("documents", "answers")
+    )
     runs: dict[str, list[tuple[str, str, float]]] = {}
-    documents, answers = [], []
-    for _, asked, *_ in chain.from_iterable(saved.said["queries"] for saved in _EXPERIMENTS.read(path)):
-        query_id = asked["query_id"]
-        queries[query_id] = asked["text"]
-        for _, one, *_ in asked.get("documents", ()):
-            documents.append(Row(0, {**one, "query_id": query_id}, {}))
-            for agent, score in one.get("retrieved_by", {}).items():
-                runs.setdefault(agent, []).append((query_id, one["doc_id"], score or 0.0))
-        said = (one.said for one in asked.get("answers", ()) if one.said.get("text") is not None)
-        answers += [Answer(query_id, one["run_id"], one["text"]) for one in said]
+    for one in documents:
+        for agent, score in one.get("retrieved_by", {}).items():
+            runs.setdefault(agent, []).append((one["query_id"], one["doc_id"], score or 0.0))
     places = places_of_runs(make_run(agent, rows) for agent, rows in runs.items())
     beside = Path(path_name(path).removesuffix(".gz")).with_suffix("")
     results = beside.with_name(f"{beside.name}_results.jsonl")
     # Without games the program leaves that file empty.
     games = RAGELO_RESULTS.read(results) if results.is_file() and results.stat().st_size else []
-    return Experiment(QueryFile(queries), _passages(documents, places), answers, games)
+    return {
+        "queries": QueryFile({one["query_id"]: one["text"] for one in asked}), "games": games,
+        "records": _passages(documents, places),
+        "answers": [Answer(one["query_id"], one["run_id"], one["text"]) for one in answers if "text" in one],
+    }  # fmt: skip
 
 
 RAGELO_EXPERIMENT = _EXPERIMENTS.format._replace(read=read_experiment)

@@ -218,18 +218,18 @@ def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> lis
         InputError: a judgment is of no such answer, sentence or citation, or of another sentence; a citation has two
             labels; an answer comes twice, or has no sentences.
     """
-    # Sentence by its place, with what it cites.
-    known: dict[tuple[str, str], dict[int, tuple[str, Sequence[str]]]] = {}
+    # The sentences of each, with what they cite.
+    known: dict[tuple[str, str], list[tuple[str, Sequence[str]]]] = {}
     for answer in answers:
         of = answer.run_id, answer.query_id
         if of in known or (answer.text.strip() and not answer.sentences):
             problem = "the answer comes twice, or has no sentences; give one report"
             raise InputError(f"run {of[0]!r}, query {of[1]!r}: {problem}", settings=("answers",))
-        known[of] = dict(enumerate(zip(answer.sentences, chain(answer.citations, repeat(())), strict=False)))
+        known[of] = list(zip(answer.sentences, chain(answer.citations, repeat(())), strict=False))
     labels: dict[tuple[Any, ...], str | None] = {}
     for _, said, *_ in tasks:
         of, place, doc_id, label = (said["run_id"], said["query_id"]), said["sentence"], said["doc_id"], said["label"]
-        text, cited = known.get(of, {}).get(place, ("", ()))
+        [(text, cited)] = known.get(of, [])[place:][:1] or [("", ())]
         is_cited = doc_id in cited and text.split() == said["statement"].split()
         if not is_cited or labels.setdefault((*of, place, doc_id), label) != label:
             problem = "has two labels; keep one" if is_cited else "is cited by no such sentence of the answers"
@@ -240,7 +240,7 @@ def answers_of_judgments(tasks: Sequence[Row], answers: Iterable[Answer]) -> lis
     made = []
     for of, listed in known.items():
         sentences: Any = []
-        for place, (text, doc_ids) in listed.items():
+        for place, (text, doc_ids) in enumerate(listed):
             marks = [
                 {"citationID": rank, "reference": one, "support": labels.get((*of, place, one)) or _UNLABELLED}
                 for rank, one in enumerate(doc_ids)

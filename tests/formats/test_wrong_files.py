@@ -209,7 +209,7 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         "reports",
         '{\n"run_name": "r", "results": [{"topic_id": 1}]}',
-        ":1: results[0]: expected {topic_id, answer, refer",
+        ":1: results[0].answer: lacks answer; it has topic_id",
     ),
     ("support-labels", [LABELS], ":1: sentences[0].citations[0].support: "),
     ("leaderboard", "", ": is empty"),
