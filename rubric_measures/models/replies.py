@@ -185,6 +185,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         self.is_shared = self.path != ":memory:" and not read_only
         self.owner = f"{_HOST}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._lease_seconds = lease_seconds
+        self._leased: set[str] = set()  # calls that are ours to make
         self._lock = threading.RLock()
         if read_only and not (Path(self.path).is_file() and Path(self.path).stat().st_size):
             raise InputError(f"{self.path}: there is no such cache")
@@ -277,6 +278,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         """
         key, text = bytes.fromhex(request.key), encoded(reply) if reply.is_kept else None
         values = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens, cost, text
+        self._leased.discard(request.key)
         with self._using():
             # While the call is the owner's, nobody else makes it.
             if self._connection.execute(_SQL["fill"], (*values, key, self.owner)).rowcount or text is None:
@@ -365,6 +367,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             ]
             self._connection.executemany(_SQL["ask"], new)
         found.taken.update([row[0].hex() for row in new])
+        self._leased |= found.taken
         return found
 
     def _of_keys(self, kind: Any, text: str, keys: Sequence[str]) -> Iterator[Any]:
@@ -373,10 +376,34 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
             yield from self._rows(kind, text % ",".join("?" * len(block)), block)
 
-    def renew(self, keys: Iterable[str]) -> float:
-        """Says that some calls are still made, and returns the seconds until that should be said again."""
+    @contextlib.contextmanager
+    def leasing(self) -> Iterator[None]:
+        """Says now and then that calls which are taken inside are still made, as one may take an hour.
+
+        At the end those without a reply are given back.
+        """
+        ended = threading.Event()
+
+        def beat() -> None:
+            while not ended.wait(self._lease_seconds / 4):
+                with contextlib.suppress(Exception):
+                    self.renew(list(self._leased))
+
+        beats = threading.Thread(target=beat, name="rubric_measures-lease", daemon=True)
+        if self.is_shared:
+            beats.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if self.is_shared:
+                beats.join()
+            self.release(list(self._leased))
+            self._leased.clear()
+
+    def renew(self, keys: Iterable[str]) -> None:
+        """Says that some calls are still made."""
         self.release(keys, "renew", time.time() + self._lease_seconds)
-        return self._lease_seconds / 4
 
     def release(self, keys: Iterable[str], statement: str = "release", *values: object) -> None:
         """Gives calls back, as they are not made here; or does something else with them."""

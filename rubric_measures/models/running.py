@@ -2,7 +2,7 @@
 
 The counts of a run: what was asked, what answered it, what it cost; one piece for every maker of grades.
 
-The account of a run: what it and others paid over one cache, what may still be paid, and which calls are its own.
+The account of a run: what it and others paid over one cache, and what may still be paid.
 
 The state of one run: which jobs wait for which replies, and what the backend gets next.
 
@@ -30,7 +30,7 @@ from rubric_measures.base.errors import GradingError, tell, warn
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, Tally, llm_name
-from rubric_measures.models.replies import ReplyCache, Spent, Taken
+from rubric_measures.models.replies import ReplyCache, Spent
 
 
 def tokens_in(raw: Mapping[str, Any], name: str) -> int:
@@ -114,9 +114,6 @@ class Account:
         self._limits_cost = runner.max_cost is not None
         self.is_limited = (self._limits_cost or runner.max_calls is not None) and runner.max_calls != 0
         self._store = runner.cache
-        self._open: set[str] = set()  # calls that are ours to make
-        self._beats: threading.Thread | None = None
-        self._ended = threading.Event()
         self._mark, self._final = 0, Spent()  # the last row of the cache that is in this sum
         self._paid = Spent()
         if self.is_limited:
@@ -140,20 +137,8 @@ class Account:
         """What a call costs on average, as far as it is known."""
         return self._paid.known_cost / self._paid.known if self._paid.known else 0.0
 
-    def take(self, wanted: Sequence[Request]) -> Taken:
-        """Takes calls that are to be made next; with a limit, of those one at a time.
-
-        Where a limit forbids a call, `RunStats.limit` says which.
-        """
-        found = self._store.ask(wanted, self._may if self.is_limited else None)
-        self._open |= found.taken
-        if self._beats is None and self._store.is_shared:
-            self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
-            self._beats.start()
-        return found
-
-    def _may(self) -> bool:
-        """Whether another call may be made; others cannot make one meanwhile."""
+    def may(self) -> bool:
+        """Whether another call may be made, else `RunStats.limit` says why; others cannot make one meanwhile."""
         self._refresh()
         runner, stats = self._runner, self._stats
         if stats.limit:
@@ -166,16 +151,15 @@ class Account:
         return not stats.limit
 
     @property
-    def must_wait(self) -> bool:
-        """Whether a call waits for those in flight: until one is answered, nobody knows what a call costs.
+    def is_unsure(self) -> bool:
+        """Whether nobody knows what a call costs, as none is answered; so that a call waits for those in flight.
 
         Thoughts come on top of the longest reply, so there is no bound.
         """
-        return self._limits_cost and bool(self._open) and self._stats.calls == self._stats.failed and not self._mean
+        return self._limits_cost and self._stats.calls == self._stats.failed and not self._mean
 
     def put(self, request: Request, reply: Reply) -> Reply:
         """Notes and counts what came back, and returns the reply that counts; see `ReplyCache.put`."""
-        self._open.discard(request.key)
         shown, written, is_answer = reply.prompt_tokens, reply.completion_tokens, reply.is_answer
         price, stats = self._runner.price, self._stats
         cost = price.of(shown, written) if price is not None else 0.0
@@ -196,26 +180,6 @@ class Account:
         stats.cost += cost
         stats.unpriced += is_answer and not cost + shown
         return kept
-
-    def give_back(self, keys: Iterable[str]) -> None:
-        """Gives back calls that are not made."""
-        gone = self._open.intersection(keys)
-        self._store.release(gone)
-        self._open -= gone
-
-    def _beat(self) -> None:
-        """Says now and then that this run is there, as long as it is: a call may take an hour."""
-        seconds = self._store.renew(list(self._open))
-        while not self._ended.wait(seconds):
-            with contextlib.suppress(Exception):
-                self._store.renew(list(self._open))
-
-    def close(self) -> None:
-        """Gives all calls back that were not answered."""
-        self._ended.set()
-        if self._beats is not None:
-            self._beats.join()
-        self.give_back(list(self._open))
 
 
 K = TypeVar("K")
@@ -283,7 +247,7 @@ class RunState(Generic[K, T]):
                 self.handed.add(request.key)
                 return request
             elif self.misses:
-                if self.account.must_wait:
+                if self.handed and self.account.is_unsure:
                     return None
                 self._take()
                 continue
@@ -318,7 +282,7 @@ class RunState(Generic[K, T]):
 
     def _leave_out(self) -> None:
         """Answers the requests that may not become calls. Replies from the cache cost nothing, so the run goes on."""
-        self.account.give_back([request.key for request in self.ready])
+        self.runner.cache.release([request.key for request in self.ready])
         self.misses.extendleft(reversed(self.ready))
         self.ready.clear()
         while self.misses:
@@ -337,7 +301,8 @@ class RunState(Generic[K, T]):
         # What it takes is paid, whatever becomes of this process.
         size = 1 if self.account.is_limited else max(_LEASED, len(self.handed))
         wanted = [self.misses.popleft() for _ in range(min(len(self.misses), size))]
-        taken, elsewhere, answered = self.account.take(wanted)
+        may = self.account.may if self.account.is_limited else None
+        taken, elsewhere, answered = self.runner.cache.ask(wanted, may)
         # Another process may have been done with some of them since they were looked up.
         self.stats.cached += len(answered)
         for request in wanted:
@@ -530,7 +495,7 @@ class LocalRunner:
             Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
         """
         run = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
-        with contextlib.closing(run.account), self.calling() as complete:
+        with self.cache.leasing(), self.calling() as complete:
             # Until every job is done, and every result was taken.
             while not run.exhausted or run.steps or run.misses or run.ready or run.waiting or run.done:
                 request = run.next_miss()

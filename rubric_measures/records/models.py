@@ -45,11 +45,13 @@ STATUSES = get_args(GradeStatus)
 
 
 class _MadeByName(msgspec.StructMeta):
-    """Calls make a record from fields by name, and read it as a file's."""
+    """Calls make a record from fields by name, and what is `said` of others by the file's names; read as a file's."""
 
-    def __call__(self, **fields: Any) -> Any:
+    def __call__(self, said: Mapping[str, Any] = MappingProxyType({}), /, **fields: Any) -> Any:
         kind = cast(type[JsonRecord], self)
-        return kind.read(_encoded(kind, fields))
+        names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+        every = {**said, **{names.get(name, name): value for name, value in fields.items()}}
+        return kind.read(msgspec.json.encode({name: _said(value) for name, value in every.items()}, enc_hook=dict))
 
 
 class JsonRecord(Struct, frozen=True, gc=False, kw_only=True, metaclass=_MadeByName):
@@ -90,7 +92,8 @@ class JsonRecord(Struct, frozen=True, gc=False, kw_only=True, metaclass=_MadeByN
         Raises:
             FormatError: a value is none of the field.
         """
-        return self.read(_encoded(type(self), changes, {**msgspec.json.decode(self.raw, type=dict[str, Raw]), **said}))
+        make = cast(Callable[..., Self], type(self))
+        return make({**msgspec.json.decode(self.raw, type=dict[str, Raw]), **said}, **changes)
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same, whatever the order of fields; what is null is not said."""
@@ -110,13 +113,6 @@ class JsonRecord(Struct, frozen=True, gc=False, kw_only=True, metaclass=_MadeByN
 
 
 _DECODERS: dict[type[JsonRecord], msgspec.json.Decoder[Any]] = {}
-
-
-def _encoded(kind: type[Struct], fields: Mapping[str, Any], said: Mapping[str, Any] = MappingProxyType({})) -> bytes:
-    """The JSON of a record with fields by name, and what is said by the file's names of others."""
-    names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-    every = {**said, **{names.get(name, name): value for name, value in fields.items()}}
-    return msgspec.json.encode({name: _said(value) for name, value in every.items()}, enc_hook=dict)
 
 
 def _said(value: Any) -> Any:

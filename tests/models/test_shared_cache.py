@@ -122,7 +122,7 @@ def test_the_time_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> N
         assert one.ask([a]) == ({a.key}, set(), {})
         assert two.ask([a, b]) == ({b.key}, {a.key}, {})
         time.sleep(0.2)
-        assert one.renew([a.key]) < 0.1
+        one.renew([a.key])
         time.sleep(0.2)
         assert two.ask([a]).elsewhere == {a.key}
         time.sleep(0.2)
