@@ -35,6 +35,7 @@ from rubric_measures.formats.specs import (
     Row,
     Spec,
     figure,
+    one_of,
     same,
     spec,
     stripped,
@@ -493,7 +494,10 @@ def _is_table(head: Head) -> bool:
 
 BANK_CSV = _bank(
     "bank:csv",
-    types={"stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined)},
+    types={
+        "stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined),
+        "label": (lambda value: one_of(("vital", "okay"))(known_label(value)), same),
+    },
     nest=_nested, flatten=_flat, told=_is_table,
 )  # fmt: skip
 NUGGETS, RUBRICS = _bank("nuggets"), _bank("rubrics")

@@ -27,7 +27,7 @@ from msgspec import Meta, Struct
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import begins_records, path_name, peek_head, run_of_file
-from rubric_measures.formats.base import Format, Head, PathName, given, head_of
+from rubric_measures.formats.base import Format, Head, PathName, given, head_of, plain_name
 from rubric_measures.formats.specs import NAMES, RUN_IDS, RecordLines, Row, Spec, columns_in, spec, table
 from rubric_measures.records.models import (
     DirectGrade,
@@ -113,7 +113,7 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
     columns = columns_in(head_of(path))
     lacking = [one.to for one in GRADES.lacking(columns)]
     # One without grades is read, so that it is said what the header lacks.
-    return not lacking or (lacking == ["grade"] and "doc_id" in columns)
+    return not lacking or (lacking == ["grade"] and "doc_id" in map(plain_name, columns))
 
 
 def grader_of(row: GradeRow) -> str:

@@ -138,7 +138,8 @@ def number(value: Any) -> float:
     """A number of at most 1e100; a whole one is an `int`."""
     found = float(value) if isinstance(value, str) and is_number(value) else value
     if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= LARGEST_SCORE:
-        raise ValueError(f"expected a number, at most {LARGEST_SCORE:g}")
+        comma = ", decimals with a point" * ("," in str(value))
+        raise ValueError(f"expected a number, at most {LARGEST_SCORE:g}{comma}")
     return int(found) if found == int(found) else found
 
 
@@ -652,10 +653,11 @@ def _places(fields: Sequence[Field], cells: Collection[str]) -> _Places:
     found, lacking = [], []
     for field in filter(lambda field: field.to, fields):
         names = [name if name in cells else plain[name] for name in field.names if name in cells or name in plain]
-        # Of several columns the first one that has a value counts, but for those that another field is called.
-        names = [name for name in dict.fromkeys(names) if name not in taken]
+        # Of several columns the first one that has a value counts. What another field is called as well, as question_id
+        # is an item beside topic_id, counts alone, and where there is no other.
         others = {name for one in fields if one is not field for name in one.names}
-        names = names[:1] + [name for name in names[1:] if name not in others]
+        names = [name for name in dict.fromkeys(names) if name not in taken]
+        names = [name for name in names if name not in others] or names[:1]
         taken.update(names)
         found.append((field, names))
         lacking += [field] if isinstance(field.default, Need) and not names else []

@@ -84,7 +84,7 @@ def rows_of(
     if not head.strip():
         raise FormatError(f"is empty; expected {what}", path=name)
     if b"\0" in head and not head.startswith(PARQUET):
-        raise FormatError(f"is no text; expected {what}", path=name)
+        raise FormatError(f"is no text in UTF-8; expected {what}", path=name)
     if head.startswith(PARQUET):
         return Rows(name, _parquet(source, name))
     if head.lstrip()[:1] in (b"{", b"["):

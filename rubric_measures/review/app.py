@@ -238,11 +238,8 @@ def _span(part: str, queries: Sequence[str]) -> Sequence[str]:
     # Ids may have hyphens of their own.
     for at in (place for place, char in enumerate(part) if char == "-"):
         first, last = part[:at], part[at + 1 :]
-        if first in queries and last in queries:
-            start, end = queries.index(first), queries.index(last)
-            if start > end:
-                raise InputError(f"{part!r}: {last} stands before {first} in the bank", settings=("assign",))
-            return queries[start : end + 1]
+        if first in queries and last in queries and queries.index(first) <= queries.index(last):
+            return queries[queries.index(first) : queries.index(last) + 1]
     raise InputError(f"the bank has no query {part!r}, nor queries from and to of that name", settings=("assign",))
 
 

@@ -6,7 +6,6 @@ without its script too.
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from urllib.parse import quote, urlencode
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.words import content_stems
+from rubric_measures.formats.specs import number
 from rubric_measures.measures.checked import CheckedGrade
 from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.pages.frame import environment
@@ -656,20 +656,12 @@ def _fields(asked: Asked) -> dict[str, Any]:
             problem = f"importance is vital, okay or nothing, not {asked.get('importance')!r}"
             raise InputError(problem, settings=("importance",))
     if "weight" in asked.form:
-        fields["weight"] = _weight(asked.get("weight").strip())
+        typed = asked.get("weight").strip()
+        try:
+            fields["weight"] = float(number(typed)) if typed else None
+        except ValueError as error:
+            raise InputError(f"weight: {error}; found {typed!r}", settings=("weight",)) from None
     if "gold_answers" in asked.form:
         answers = [line.strip() for line in asked.get("gold_answers").splitlines()]
         fields["gold_answers"] = [answer for answer in answers if answer]
     return fields
-
-
-def _weight(text: str) -> float | None:
-    if not text:
-        return None
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not math.isfinite(weight):
-        raise InputError(f"a weight is a number, not {text!r}", settings=("weight",))
-    return weight

@@ -26,7 +26,7 @@ def test_errors_name_what_was_given(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("no bank\n", "lacks query_id or qid or question_id or topic_id"),
-        ("\x00\x01", "is no text; expected items"),
+        ("\x00\x01", "is no text in UTF-8; expected items"),
         ('{"a": 1}\n', "expected a text; found '1'"),
         ("q1 0 d1 1\n", "its format is qrels"),
     ],

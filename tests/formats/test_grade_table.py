@@ -106,6 +106,20 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
         rubric_measures.load(table, grader="kind=direct")
 
 
+def test_a_question_is_the_item_of_a_topic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank, table, wrong, run = (tmp_path / name for name in ("bank.csv", "grades.csv", "wrong.csv", "a.run"))
+    bank.write_text("topic_id,question_id,question\n1,1-a,What is a?\n1,1-b,What is b?\n")
+    table.write_text("topic_id,pid,question_id,grade\n1,d1,1-a,5\n1,d1,1-b,0\n")
+    run.write_text("1 Q0 d1 1 1 a\n")
+    asked = [str(run), "--bank", str(bank), "-m", "RubricCover(rel=4)", "--no-overall"]
+    assert main(["leaderboard", str(table), *asked]) == 0
+    assert "a\t0.5000" in capsys.readouterr().out
+    # What the header lacks is said before how its letters are written.
+    wrong.write_bytes("Topic_ID;Doc_ID;Score (0-5);Assessor\n1;d1;5;Zoë\n".encode("cp1252"))
+    assert main(["leaderboard", str(wrong), *asked]) == 2
+    assert "wrong.csv:1: grade: lacks grade or label" in capsys.readouterr().err
+
+
 def test_grades_that_all_failed_are_those_of_their_bank_beside_an_item_that_left_it(tmp_path: Path) -> None:
     rows = [("q1", "d1", "a", None), ("q1", "d1", "gone", None)]
     table = [dict(zip(("query_id", "doc_id", "item_id", "grade"), row, strict=True)) for row in rows]

@@ -104,7 +104,11 @@ WRONG: list[tuple[str, Any, str]] = [
     ("bank:csv", "query_id,kind\nq1,nugget\n", ":2: text: lacks text or question_text or nugget_text or question"),
     ("bank:csv", "query_id,text,kind\nq1,A,fact\n", ":2: kind: expected question or nugget; found 'fact'"),
     ("bank:csv", "query_id,text,importance\nq1,A,must\n", ":2: importance: expected vital or okay; found 'must'"),
-    ("bank:csv", "query_id,text,weight\nq1,A,much\n", ":2: weight: expected a number, at most 1e+100; found 'much'"),
+    (
+        "bank:csv",
+        "query_id;text;weight\nq1;A;2,5\n",
+        ":2: weight: expected a number, at most 1e+100, decimals with a po",
+    ),
     ("bank:csv", "query_id,text,item_id\nq1,A,1\nq1,B,1\n", ":3: item '1' has two texts, 'A' and 'B'; keep one, or"),
     ("bank:csv", "query_id,text,item_id\nq1,,1\n", ":2: text is empty"),
     ("bank:csv", "query_id,text,kind\n,A,nugget\n", ":2: query_id: is empty"),

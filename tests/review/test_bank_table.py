@@ -155,7 +155,7 @@ def test_what_the_second_editor_typed_is_there_to_be_sent_again(
         ({"edit": "item_merge", "merge": ["q1/a@0"], "text": "x"}, "choose at least two items to merge"),
         ({"edit": "item_split", "key": "q1/a", "version": "0", "texts": "One?"}, "a split needs at least two texts"),
         ({"edit": "item_add", "text": "What is a?", "weight": "1"}, "has an item with this text already"),
-        ({"edit": "item_add", "text": "y", "weight": "nan"}, "a weight is a number"),
+        ({"edit": "item_add", "text": "y", "weight": "nan"}, "weight: expected a number"),
         ({"edit": "item_add", "text": "y", "importance": "much"}, "importance is vital, okay or nothing"),
         ({"edit": "item_add", "text": " "}, "an item needs a text"),
     ],
