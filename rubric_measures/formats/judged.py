@@ -4,7 +4,7 @@ A table has grades of items and labels of passages; it is read, written, as reco
 
 A line is an answer of a run with the items of its query (nuggets, criteria, short answers), each with a label. Models
 write labels and importances that nobody defined, and items twice; what a toolkit's own metrics read is read here.
-Graded records, and the requests that nuggets are made from, stand here as formats among the others.
+Graded records stand here as a format among the others.
 
 Sources: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track), nuggetizer 0.0.5; RAGDoll, the toolkit of TREC RAG 2026;
 Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track.
@@ -25,10 +25,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
+from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import begins_records, path_name, peek_head, run_of_file
 from rubric_measures.formats.base import Format, Head, PathName, given, head_of, plain_name
-from rubric_measures.formats.specs import NAMES, RUN_IDS, RecordLines, Row, Spec, columns_in, spec, table
+from rubric_measures.formats.specs import RUN_IDS, RecordLines, Row, Spec, columns_in, spec, table
 from rubric_measures.records.models import (
     DirectGrade,
     GradedFile,
@@ -635,70 +635,3 @@ def lines_of_grades(
         made.append(AssignmentLine(**{**rows[query_id], **said}))
     warn("%d nuggets have no grade and were written as failed", failed)
     return made
-
-
-class RequestQuery(Struct):
-    """The query of a request."""
-
-    qid: str | int
-    text: str
-
-
-class Candidate(Struct):
-    """One document to make nuggets from: a segment of MS MARCO v2.1, or what RankLLM's retrieval has of others."""
-
-    doc: dict[str, Any]
-    docid: str | int = ""
-    score: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.text is None:
-            raise ValueError(f"expected a text in {', '.join(NAMES['text'])}")
-
-    @property
-    def text(self) -> str | None:
-        """Its text; every candidate has one."""
-        return next((said for name in NAMES["text"] if isinstance(said := self.doc.get(name), str)), None)
-
-
-class RequestLine(JsonRecord, frozen=True, kw_only=True):
-    """A query and the documents to make its nuggets from; either may be plain text."""
-
-    query: RequestQuery | str
-    candidates: list[Candidate | str]
-
-    @property
-    def query_id(self) -> str | None:
-        """The query, where it has an id."""
-        return None if isinstance(self.query, str) else str(self.query.qid)
-
-    @property
-    def documents(self) -> list[tuple[str, str]]:
-        """Id, which may be empty, and text of each candidate."""
-        return [("", one) if isinstance(one, str) else (str(one.docid), one.text or "") for one in self.candidates]
-
-
-REQUESTS = RecordLines(**table("requests"), type=RequestLine)
-
-
-def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:
-    """The candidates of requests as ungraded passages, in their order; those without an id are named by their place.
-
-    Args:
-        lines: requests.
-        query_ids: text -> query id, for requests that give only the text of their query.
-
-    Raises:
-        UnknownNameError: the text of a query is not among them.
-    """
-    groups = []
-    for line in lines:
-        query_id = query_ids.get(line.query) if isinstance(line.query, str) else line.query_id
-        if query_id is None:
-            raise UnknownNameError("query text", str(line.query), query_ids)
-        passages = [
-            GradedPassage(doc_id=doc_id or f"candidate {place}", text=said)
-            for place, (doc_id, said) in enumerate(line.documents, 1)
-        ]
-        groups.append(QueryPassages(query_id, passages))
-    return groups

@@ -1,4 +1,4 @@
-"""Formats of flat rows, each a spec: RAGElo's four tables, games, battles of RAGDoll; RAGElo's experiments."""
+"""Formats of flat rows: RAGElo's four tables, games, battles; RAGElo's experiments, requests of nuggetizer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import convert
+from msgspec import Struct, convert
 
+from rubric_measures.base.errors import UnknownNameError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.answers import Answer
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.judged import places_of_runs
 from rubric_measures.formats.queries import QueryFile, queries_of, said_of_queries
-from rubric_measures.formats.specs import Row, Spec, same, spec
-from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry
+from rubric_measures.formats.specs import NAMES, RecordLines, Row, Spec, same, spec, table
+from rubric_measures.records.models import GradedPassage, JsonRecord, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import GradeStatus, Preference, make_run
 
 
@@ -129,3 +130,57 @@ def read_experiment(path: PathName) -> dict[str, Any]:
 
 
 RAGELO_EXPERIMENT = _EXPERIMENTS.format._replace(read=read_experiment)
+
+
+class RequestQuery(Struct):
+    """The query of a request."""
+
+    qid: str | int
+    text: str
+
+
+class Candidate(Struct):
+    """One document to make nuggets from: a segment of MS MARCO v2.1, or what RankLLM's retrieval has of others."""
+
+    doc: dict[str, Any]
+    docid: str | int = ""
+
+    def __post_init__(self) -> None:
+        if self.text is None:
+            raise ValueError(f"expected a text in {', '.join(NAMES['text'])}")
+
+    @property
+    def text(self) -> str | None:
+        """Its text; every candidate has one."""
+        return next((said for name in NAMES["text"] if isinstance(said := self.doc.get(name), str)), None)
+
+
+class RequestLine(JsonRecord, frozen=True, kw_only=True):
+    """A query and the documents to make its nuggets from; either may be plain text."""
+
+    query: RequestQuery | str
+    candidates: list[Candidate | str]
+
+
+REQUESTS = RecordLines(**table("requests"), type=RequestLine)
+
+
+def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:
+    """The candidates of requests as ungraded passages, in their order; those without an id are named by their place.
+
+    Args:
+        lines: requests.
+        query_ids: text -> query id, for requests that give only the text of their query.
+
+    Raises:
+        UnknownNameError: the text of a query is not among them.
+    """
+    rows = []
+    for line in lines:
+        query_id = query_ids.get(line.query) if isinstance(line.query, str) else str(line.query.qid)
+        if query_id is None:
+            raise UnknownNameError("query text", str(line.query), query_ids)
+        for place, one in enumerate(line.candidates, 1):
+            doc_id, text = ("", one) if isinstance(one, str) else (str(one.docid), one.text)
+            rows.append({"query_id": query_id, "doc_id": doc_id or f"candidate {place}", "text": text})
+    return _passages(rows)

@@ -38,7 +38,7 @@ from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, 
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.base import cells_of
-from rubric_measures.formats.judged import REQUESTS, passages_of_requests
+from rubric_measures.formats.plain import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries, read_query_file
 from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.grading.asking import Ask, Asker, Asking, Trial
