@@ -895,7 +895,8 @@ def parse_measures(measures: Measures) -> list[Measure]:
         PlugInError: it is a measure of another package that cannot be used.
     """
     given = [measures] if isinstance(measures, str | Measure) or not isinstance(measures, Iterable) else measures
-    found: dict[Measure, None] = {}
+    # With the level that was written, see `_with_level`.
+    found: dict[tuple[Measure, Any], Measure] = {}
     for one in given:
         if not isinstance(one, str | Measure):
             problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
@@ -921,10 +922,10 @@ def parse_measures(measures: Measures) -> list[Measure]:
                     text = f"{text}: is no measure; one is written NAME(key=value)@k without blanks"
                     raise MeasureNameError(f"{text}, as RubricCover(rel=4)@20 or RubricCover@20") from None
                 raise MeasureNameError(f"{text}: {error}") from None
-            found[measure] = None
+            found.setdefault((measure, measure.params.get("rel")), measure)
     if not found:
         raise MeasureNameError("name at least one measure")
-    return list(found)
+    return list(found.values())
 
 
 def _refuse_other_spelling(text: str) -> None:
@@ -1011,8 +1012,17 @@ def inner_names(name: str) -> list[str]:
 
 def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
     """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `of_wrapped`."""
-    wrapped = (one if is_supported(one) else RubricQrels(measure=str(one)) for one in measures)
+    wrapped = (one if is_supported(one) else RubricQrels(measure=_with_level(one)) for one in measures)
     return list(dict.fromkeys(wrapped))
+
+
+def _with_level(measure: Measure) -> str:
+    """The measure's name with the level that was written: `AP(rel=1)` is `AP` to ir_measures, and no scale's `AP`."""
+    of, text, level = measure.NAME, str(measure), measure.params.get("rel")
+    if level is None or level != measure.SUPPORTED_PARAMS["rel"].default:
+        return text
+    more = text.removeprefix(of)
+    return f"{of}(rel={level},{more[1:]}" if more.startswith("(") else f"{of}(rel={level}){more}"
 
 
 def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:

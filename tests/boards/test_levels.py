@@ -54,6 +54,32 @@ def test_measures_over_subtopics_take_the_level_of_the_scale(folder: Path, capsy
     assert capsys.readouterr().out.startswith("StRecall(rel=4)@20\t")
 
 
+def test_the_level_that_was_written_counts_also_where_it_is_that_of_ir_measures(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Grades 5 0 2 1 of a scale on which 4 covers: AP is 1/1 from 4 on, and (1 + 2/3 + 3/4) / 3 from 1 on."""
+    Path("own.csv").write_text(
+        "query_id,doc_id,item_id,grade\n" + "".join(f"q1,d{n},a,{grade}\n" for n, grade in enumerate((5, 0, 2, 1)))
+    )
+    Path("a.run").write_text("".join(f"q1 Q0 d{n} 1 {9 - n} a\n" for n in range(4)))
+    common = ["--grader", "scale=0-5:4"]
+    assert main(["evaluate", "own.csv", "a.run", "AP(rel=1)", "AP", "P(rel=1)@4", *common]) == 0
+    assert capsys.readouterr().out == (
+        "RubricQrels(measure='AP(rel=1)')\t0.8056\nRubricQrels(measure='AP',rel=4)\t1.0000\n"
+        "RubricQrels(measure='P(rel=1)@4')\t0.7500\n"
+    )
+    # In Python, by one name; and a board that is made again from its names says the same.
+    grades = rubric_measures.load("own.csv", grader="scale=0-5:4")
+    board = rubric_measures.score(grades, "a.run", [ir_measures.AP(rel=1), ir_measures.AP], notes=False)
+    means = {name: cell.mean for name, cell in board.cells["a"].items()}
+    assert means == {"RubricQrels(measure='AP(rel=1)')": pytest.approx(29 / 36), "RubricQrels(measure='AP',rel=4)": 1}
+    assert rubric_measures.score(grades, "a.run", board.measures, notes=False).cells == board.cells
+    # Over judgments both are one measure, as in ir_measures.
+    Path("own.qrels").write_text("q1 0 d0 1\n")
+    assert main(["evaluate", "own.qrels", "a.run", "AP(rel=1)", "AP"]) == 0
+    assert set(capsys.readouterr().out.splitlines()) == {"AP\t1.0000"}
+
+
 def test_plain_judgments_over_subtopics_keep_the_level_of_ir_measures(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
