@@ -105,22 +105,29 @@ class Board(Leaderboard, frozen=True):
     mean, standard error, coverage), `best` (measure -> best possible mean, with its values by query), `signature`, ….
     """
 
-    def compare(self, baseline: str | None = None, *, tests: Tests | None = None) -> Comparisons:
+    def compare(
+        self,
+        baseline: str | None = None,
+        *,
+        measures: str | Sequence[str] | None = None,
+        tests: Tests | None = None,
+    ) -> Comparisons:
         """Paired tests over the queries, by every measure; `print` shows them.
 
         Args:
             baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told
                 apart.
+            measures: the measures to compare by; all by default.
             tests: correction, level, smallest difference that matters, and draws; None for `Tests()`.
 
         Raises:
-            UnknownNameError: there is no such run.
+            UnknownNameError: there is no such run or measure.
             InputError: there are fewer than two runs, or they share no scored query.
         """
         from rubric_measures.analysis.comparing import compare
         from rubric_measures.analysis.resampling import Tests
 
-        return compare(self, baseline=baseline, tests=tests or Tests())
+        return compare(self, measures=measures, baseline=baseline, tests=tests or Tests())
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, tests: Tests | None = None) -> Figure:
         """Draws the board, in the measures' own units.

@@ -82,10 +82,13 @@ def check_level(level: float) -> None:
     """Refuses what is no nominal coverage of an interval.
 
     Raises:
-        InputError: it is not between 0 and 1.
+        InputError: it is below 0.5, or not below 1.
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"an interval's level is between 0 and 1, not {level:g}", settings=("level",))
+    if not 0.5 <= level < 1.0:
+        text = (
+            f"the level is the coverage of intervals, from 0.5 to below 1, not {level:g}; for tests at 5 % write 0.95"
+        )
+        raise InputError(text, settings=("level",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +98,10 @@ class Draws:
     Attributes:
         rounds: rounds of what is drawn; 0 for no intervals, where these may be left out.
         seed: seed of everything that is drawn, 0 or more.
-        level: nominal coverage of intervals, between 0 and 1.
+        level: nominal coverage of intervals, from 0.5 to below 1.
 
     Raises:
-        InputError: the level is not between 0 and 1, or the rounds are fewer than 0.
+        InputError: it is no such level, or the rounds are fewer than 0.
     """
 
     rounds: int = 10_000
@@ -123,7 +126,7 @@ class Tests(Draws):
 
     Attributes:
         rounds: rounds of what is drawn, 1 or more.
-        level: nominal coverage of intervals, between 0 and 1; the significance level is what is left.
+        level: nominal coverage of intervals, from 0.5 to below 1; the significance level is what is left.
         correction: for many comparisons: max-t flips signs of queries, for all pairs at once; the others are t-tests.
         smallest: the smallest difference that matters, above 0, in the measure's unit: runs that differ by less are the
             same. By default 0.02 where all scores are from 0 to 1; else no two runs are called the same.

@@ -390,6 +390,9 @@ def compare_runs(
         UnknownNameError: the baseline is not among the runs.
         InputError: a smallest difference of more than 1 is given, and all scores are from 0 to 1.
     """
+    if not isinstance(tests, Tests):
+        problem = f"{tests!r:.60} is no way to test; write Tests(correction='holm')"
+        raise InputError(problem, settings=("tests",))
     unscored = tuple(sorted(run for run, values in scores.items() if not values))
     scores = {run: values for run, values in scores.items() if values}
     _check(scores, measure, baseline, unscored)

@@ -45,6 +45,8 @@ def test_the_wanted_runs_alone(tmp_path: Path) -> None:
         rubric_measures.compare()
     with pytest.raises(InputError, match="rounds is 1 or more"):
         rubric_measures.compare(file, tests=Tests(0))
+    with pytest.raises(InputError, match=r"'holm' is no way to test; write Tests\(correction='holm'\)"):
+        rubric_measures.compare(file, tests="holm")  # type: ignore[arg-type]
 
 
 def test_what_is_missing_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

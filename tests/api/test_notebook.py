@@ -241,6 +241,7 @@ def test_what_one_function_gives_another_takes() -> None:
     board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
     # A standard measure is found by the name that scoring was asked for.
     assert list(rubric_measures.compare(board, measures="nDCG@10")) == [NDCG]
+    assert list(board.compare(measures="nDCG@10")) == [NDCG]
 
 
 @pytest.mark.usefixtures("folder")

@@ -172,7 +172,6 @@ def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -
         store.decide("ada", cell, "override", 2, "It is so.")
         store.edit_all("ada", [("item_edit", {"key": "t2 one/0", "importance": "vital"}, {"t2 one/0": 0})])
         before = rubric_measures.score(str(out), measures="SupportPrecision", notes=False).cells["one"]
-        assert review.board["SupportPrecision"] == {"one": before["SupportPrecision"].mean}
         graded_after, bank_after = export_review(Review(review.material, store, bank), tmp_path / "corrected").paths[:2]
     kept = list(rubric_measures.load_bank(str(bank_after)))
     assert [(item.query_id, item.item_id) for item in kept] == [(t, f"one/{n}") for t in ("t1", "t2") for n in range(3)]

@@ -69,6 +69,7 @@ def test_power(boards, capsys) -> None:
     for arguments, said in (
         (("--smallest", 0), "above 0, not 0 (--smallest)"),
         (("--smallest", 0.05, "--level", 1), "(--level)"),
+        (("--smallest", 0.05, "--level", 0.05), "not 0.05; for tests at 5 % write 0.95 (--level)"),
         (("-m", "covr"), f"(columns of {boards})"),
     ):
         status, out, err = call(capsys, "power", boards, *arguments)
