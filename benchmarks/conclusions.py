@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.judges import labels
+from benchmarks.graders import labels
 from rubric_measures import Tests
 from rubric_measures.analysis.agreement import LabelSource, compare_sources
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs

@@ -25,7 +25,7 @@ SMALLEST: dict[str, tuple[str, Mapping[str, Any]]] = {
     "http": ("--calls 4 --rounds 1 --limited-calls 4 --memory-calls 20", {}),
     "hugging_face": ("--only dtypes", {}),
     "items_per_call": ("", {"PASSAGES": 2}),
-    "judges": ("--repeats 1", {"JUDGES": 2, "QUERIES": 8, "DEPTH": 5}),
+    "graders": ("--repeats 1", {"GRADERS": 2, "QUERIES": 8, "DEPTH": 5}),
     "lazy": ("", {}),
     "lost_facts": ("--repeats 1", {}),
     "make_example_runs": ("--check", {}),

@@ -11,15 +11,15 @@ from rubric_measures.analysis.resampling import Drawn, Draws
 from rubric_measures.base.errors import InputError
 
 
-def made(judges: int = 3, queries: int = 12, seed: int = 0):
-    """Truth and judges, each better than the one before, as label sources over 10 documents a query."""
+def made(graders: int = 3, queries: int = 12, seed: int = 0):
+    """Truth and graders, each better than the one before, as label sources over 10 documents a query."""
     generator = np.random.default_rng(seed)
     keys = [(f"q{i // 10}", f"d{i}") for i in range(10 * queries)]
     truth = generator.integers(0, 4, len(keys))
     sources = [LabelSource("truth", dict(zip(keys, truth.tolist(), strict=True)))]
-    for place in range(judges):
+    for place in range(graders):
         said = np.where(generator.random(len(keys)) < 0.3 + 0.3 * place, truth, generator.integers(0, 4, len(keys)))
-        sources.append(LabelSource(f"judge {place}", dict(zip(keys, said.tolist(), strict=True))))
+        sources.append(LabelSource(f"grader {place}", dict(zip(keys, said.tolist(), strict=True))))
     return sources
 
 
@@ -33,9 +33,9 @@ def test_statistics_are_those_of_other_packages(labels) -> None:
     package = pytest.importorskip("krippendorff")
     keys = [("q", str(place)) for place in range(len(labels))]
     truth, said = ([pair[side] for pair in labels] for side in (0, 1))
-    judge = LabelSource("judge", dict(zip(keys, said, strict=True)))
+    grader = LabelSource("grader", dict(zip(keys, said, strict=True)))
     held = LabelSource("truth", dict(zip(keys, truth, strict=True)))
-    (row,) = compare_sources([held, judge], scale=range(4), draws=Draws(0)).rows
+    (row,) = compare_sources([held, grader], scale=range(4), draws=Draws(0)).rows
     values = {name: interval.estimate for name, interval in row.statistics.items()}
     assert row.documents == len(labels)
     assert values["exact_match"] == pytest.approx(metrics.accuracy_score(truth, said))
@@ -92,12 +92,12 @@ def test_simultaneous_intervals_of_differences() -> None:
     assert apart.tolist() == [[False, True, False], [True, False, False], [False, False, False]]
 
 
-def test_judges_are_ranked_and_grouped() -> None:
+def test_graders_are_ranked_and_grouped() -> None:
     sources = made(queries=40)
     twin = LabelSource("twin", sources[3].labels)
     board = compare_sources([*sources, twin], draws=Draws(500))
-    assert [row.name for row in board.rows] == ["judge 2", "twin", "judge 1", "judge 0"]
-    assert board.groups == (("judge 2", "twin"),)
+    assert [row.name for row in board.rows] == ["grader 2", "twin", "grader 1", "grader 0"]
+    assert board.groups == (("grader 2", "twin"),)
     assert board.scale == (0, 3)
     turned = compare_sources([sources[0], twin, *reversed(sources[1:])], draws=Draws(500))
     assert [row.statistics for row in turned.rows] == [row.statistics for row in board.rows]
