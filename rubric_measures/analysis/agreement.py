@@ -34,7 +34,7 @@ from rubric_measures.analysis.resampling import (
     within,
     without_width,
 )
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, counted, some_of
 from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import refuse_unreachable
@@ -382,7 +382,7 @@ def _row(
     return GraderRow(grader, len(keys), outside, intervals, limits, tuple(scale.tolist()), counts, at), drawn["kappa"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SourceAgreement(Reported):
     """How far label sources agree: every source but the truth is a grader, with a row.
 
@@ -407,9 +407,6 @@ class SourceAgreement(Reported):
     alphas: Mapping[str, Interval]
     lacking: Mapping[str, Sequence[str]]
     unused: Mapping[str, Sequence[int]]
-
-    def __repr__(self) -> str:
-        return f"<SourceAgreement of {' and '.join(self.names)} on {self.rows[0].documents} documents>"
 
     def report(self) -> Report:
         """One grader in full; of several the leaderboard, and α of all sources.
@@ -460,8 +457,7 @@ class SourceAgreement(Reported):
                 text = f"{row.name}: {counted(other, 'label')} of more or fewer items than the truth's"
                 yield Note(f"{text}: compare grades of items?", (row.name,), settings=("items",))
         for name, labels in self.unused.items():
-            listed = ", ".join(map(str, labels[:12])) + f" and {len(labels) - 12} more" * (len(labels) > 12)
-            yield Note(f"{name} never uses the label{'s' * (len(labels) > 1)} {listed}", (name,), False)
+            yield Note(f"{name} never uses the label{'s' * (len(labels) > 1)} {some_of(labels, 12)}", (name,), False)
         for row in self.rows:
             if row.statistics["kappa"].estimate is None:
                 text = f"{row.name} and {self.truth.name} give one and the same label throughout"

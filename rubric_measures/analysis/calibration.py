@@ -239,7 +239,7 @@ def calibrated_runs(
     return sorted(found, key=lambda one: (-(one.interval.estimate or 0.0), one.run_id))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Calibration(Reported):
     """What anchors say of a grader; `print` shows it.
 

@@ -91,7 +91,7 @@ class KeptComparisons(Struct, frozen=True):
     asked: AskedComparison
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparisons(Reported, Mapping[str, "Comparison"]):
     """Runs compared by each measure: measure -> `Comparison` (means, pairs with intervals, groups of equals).
 
@@ -115,9 +115,6 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
 
     def __len__(self) -> int:
         return len(self.by_measure)
-
-    def __repr__(self) -> str:
-        return f"<Comparisons by {', '.join(self.by_measure)}>"
 
     def report(self) -> Report:
         """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers."""
@@ -370,7 +367,7 @@ def _wanted(scores: Mapping[str, Mapping[str, float]], runs: Sequence[str] | Non
     return {run_id: scores[run_id] for run_id in wanted}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Designs(Reported):
     """Designs by each measure; `print` shows them.
 
@@ -601,7 +598,7 @@ def lost_by(rows: Sequence[LeftOut]) -> str:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reusability(Reported):
     """Would a run that was not pooled be judged fairly; `print` shows it.
 

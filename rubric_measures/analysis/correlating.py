@@ -29,7 +29,7 @@ from rubric_measures.analysis.leaderboards import (
     standard_errors,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, ranged, score_table
-from rubric_measures.base.errors import InputError, counted, naming
+from rubric_measures.base.errors import InputError, counted, naming, some_of
 from rubric_measures.base.tables import Cell, Column, Marked, Ranged, Report, Reported, Table, declared, plain
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.corpora.loading import (
@@ -79,7 +79,7 @@ class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
     grader: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Correlations(Reported):
     """Leaderboards against the official one; `print` shows them.
 
@@ -101,10 +101,6 @@ class Correlations(Reported):
     coefficients: Sequence[str]
     asked: AskedCorrelation
     one_file: bool = field(default=True, repr=False)
-
-    def __repr__(self) -> str:
-        compared = counted(len(self.results) + len(self.grid), "leaderboard")
-        return f"<Correlations of {compared} with {self.official.name}>"
 
     def report(self) -> Report:
         """Leaderboards first, then the grid."""
@@ -153,8 +149,7 @@ class Correlations(Reported):
                 (result.extra, "not in the official leaderboard and left out"),
             ):
                 if names:
-                    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-                    notes[f"{counted(len(names), 'run')} {what} ({shown})"] += 1
+                    notes[f"{counted(len(names), 'run')} {what} ({some_of(names)})"] += 1
             notes.update(result.notes)
             for one in result.coefficients:
                 if one.value is None:

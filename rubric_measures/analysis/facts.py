@@ -376,7 +376,7 @@ class RunDiff:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FactDiff(Reported):
     """Runs beside those that they are compared with.
 
@@ -392,6 +392,15 @@ class FactDiff(Reported):
     def worse(self) -> list[RunDiff]:
         """The runs that are worse than what they are compared with: the interval of the difference is below 0."""
         return [run for run in self.runs if run.is_worse]
+
+    @property
+    def not_counted(self) -> str:
+        """What `worse` leaves open: facts lost by runs that are not among them, and what was not compared."""
+        lost = {run.after: run.count("lost") for run in self.runs if not run.is_worse}
+        said = [
+            f"{counted(number, 'lost fact')} of {run} (no interval below 0)" for run, number in lost.items() if number
+        ]
+        return "; ".join([*said, *self.left_out])
 
     @property
     def rows(self) -> list[Fact]:
@@ -427,9 +436,6 @@ class FactDiff(Reported):
         lines = [escaped(line) for run in self.runs for line in str(run).split("\n")]
         facts = "".join(render(self.report(), "text")).rstrip("\n")
         return "\n".join([*lines, *self.left_out, *(["", facts] if facts else [])])
-
-    def __repr__(self) -> str:
-        return f"<FactDiff of {', '.join(run.after for run in self.runs)}>"
 
     def _repr_html_(self) -> str:
         said = [str(run).replace("\n", "; ") for run in self.runs]

@@ -68,6 +68,16 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
 
 
+def some_of(names: Iterable[object], most: int = 5) -> str:
+    """Names; of many the first ones, and how many more there are.
+
+    >>> some_of("abc"), some_of("abcd", 2)
+    ('a, b, c', 'a, b and 2 more')
+    """
+    every = list(map(str, names))
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
 # What a number may count, but in messages that name none: each is made singular behind a 1 that is no name (`query 1`).
 _NOUNS = (
     "actors agents answers assessments blocks calls cells characters chunks citations columns contradictions documents "

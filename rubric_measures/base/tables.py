@@ -150,6 +150,10 @@ class Reported(ABC):
         """What is found, in one of `FORMS`, such as `latex`."""
         return "".join(render(self.report(), form))
 
+    def __repr__(self) -> str:
+        # All of it is what `print` shows.
+        return f"<{type(self).__name__}>"
+
     def __str__(self) -> str:
         return self.render().rstrip("\n")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct, to_builtins
 
 from rubric_measures.base import tables
-from rubric_measures.base.errors import MeasureError, counted
+from rubric_measures.base.errors import MeasureError, counted, some_of
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import Column, Form, Ranged, Report, Table, columns, in_notebook, number
 from rubric_measures.measures.findings import Note, of_queries, say
@@ -36,17 +36,13 @@ def checked(checks: LeaderboardChecks) -> Iterator[Note]:
     """What ties do to the order."""
     for what, of in (("ties decide", "order_by_ties"), ("precision decides", "order_by_precision")):
         if found := [one.run_id for one in checks.runs if getattr(one, of)]:
-            text = f"{counted(len(found), 'run')} with an order inside the cutoff that {what}: {_listed(found)}"
+            text = f"{counted(len(found), 'run')} with an order inside the cutoff that {what}: {some_of(found)}"
             yield Note(text, tuple(found))
     tied = [one for one in checks.runs if one.tied]
     if tied:
         worst = max(tied, key=lambda one: one.tied or 0.0)
         text = f"{len(tied)} of {counted(len(checks.runs), 'run')} have tied scores inside the cutoff; most has "
         yield Note(f"{text}{worst.run_id} ({100 * (worst.tied or 0.0):.1f} %)", (worst.run_id,), False)
-
-
-def _listed(runs: Sequence[str]) -> str:
-    return " and ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
 
 
 class Leaderboard(Struct, frozen=True):

@@ -8,9 +8,8 @@ A bundle: an evaluation as a folder that a stranger can check. Its manifest says
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar
@@ -20,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from rubric_measures.base import tables
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, some_of
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
@@ -32,7 +31,7 @@ from rubric_measures.types.entities import BOARD_FORMAT, AskedBoard, BoardInputs
 _Board = TypeVar("_Board", bound=Leaderboard)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proof(Reported):
     """What became of each value of a board, of a bundle, or of conclusions, when it was made again.
 
@@ -227,10 +226,6 @@ def read_board(path: str | os.PathLike[str], kind: type[_Board]) -> _Board:
     )
 
 
-# How many queries a line names.
-_NAMED = 5
-
-
 @dataclass(frozen=True)
 class Gates:
     """What a board has to pass.
@@ -238,10 +233,19 @@ class Gates:
     Attributes:
         limits: measure -> the least mean.
         run: the run that has to pass; None for all.
+
+    Raises:
+        InputError: a limit is one that no mean can reach.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
     run: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in self.limits.items():
+            if least > 1 and all(map(is_supported, parse_measures(name))):
+                text = f"limit {name}={least:g}: {name} is 1 at most; write {least / 100:g} for {least:g} %"
+                raise InputError(text if least <= 100 else text.partition(";")[0], settings=("fail_under",))
 
     def refuse_others(self, measures: Sequence[Measure]) -> None:
         """Refuses limits on measures that a board will not have.
@@ -283,51 +287,8 @@ class Gates:
                 elif mean < least:
                     values = board.cells[run][measure].per_query
                     scored = sorted((value, query) for query, value in values.items() if value is not None)
-                    said = _queries([(query, f"{value:.3g}") for value, query in scored if value < least])
+                    said = some_of(f"{query} {value:.3g}" for value, query in scored if value < least)
                     yield f"{measure} of {run} is {mean:.4f}, {least - mean:.4f} under {least:g}; lowest: {said}"
-
-
-def read_gates(fail_under: Iterable[str] | Mapping[str, float] = (), run: str | None = None) -> Gates:
-    """The gates.
-
-    Args:
-        fail_under: the least means: `NuggetV=0.7`, or measure -> number.
-        run: the run that has to pass; None for all.
-
-    Raises:
-        InputError: a limit is no limit, or one that no mean can reach.
-    """
-    limits = fail_under if isinstance(fail_under, Mapping) else dict(map(parsed_limit, fail_under or ()))
-    for name, least in limits.items():
-        if least > 1 and all(map(is_supported, parse_measures(name))):
-            text = f"limit {name}={least:g}: {name} is 1 at most; write {least / 100:g} for {least:g} %"
-            raise InputError(text if least <= 100 else text.partition(";")[0], settings=("fail_under",))
-    return Gates(limits, run)
-
-
-def parsed_limit(text: str) -> tuple[str, float]:
-    """The measure and the least mean of `NuggetV=0.7`.
-
-    Raises:
-        InputError: it is of another form.
-
-    >>> parsed_limit("NuggetV(strict=True)=0.7")
-    ('NuggetV(strict=True)', 0.7)
-    """
-    name, _, number = text.rpartition("=")
-    try:
-        # A measure may end in a setting: `NuggetV(rel=4)` alone is no limit.
-        least = float(number)
-    except ValueError:
-        least = math.nan
-    if not name.strip() or not math.isfinite(least):
-        raise InputError(f"limit {text!r}: expected MEASURE=NUMBER, as in NuggetV=0.7", settings=("fail_under",))
-    return name.strip(), least
-
-
-def _queries(changes: Sequence[tuple[str, str]]) -> str:
-    said = ", ".join(f"{query} {value}" for query, value in changes[:_NAMED])
-    return said + (f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else "")
 
 
 BUNDLE: Literal["rubric_measures bundle 2"] = "rubric_measures bundle 2"

@@ -38,7 +38,7 @@ _NO_OPTIONS = frozenset({"self", "progress", "watch", "notes"})
 # One letter for one thing in all commands.
 _SHORT = {"measures": "-m", "output": "-o", "places": "-p", "collection": "-c", "depth": "-k"}
 # Options that take several values at once, that are repeated, and whose values have commas between them.
-_SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "answers", "systems", "fail_under", "assign"})
+_SEVERAL = frozenset({"measures", "runs", "coefficients", "rel", "answers", "systems", "assign"})
 _REPEATED = frozenset({"collection", "grader", "model", "prompt"})
 _WITH_COMMAS = frozenset({"queries"})
 # Where the last of two values would be used in silence.
@@ -350,7 +350,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str = "", w
         how |= {"type": separate, "metavar": "NAME,…"}
     elif one.kinds & {"pairs", "numbers"} and "str" not in one.kinds:
         how |= {"action": Named, "metavar": "NAME=VALUE"}
-        how |= {"const": "NUMBER", "nargs": "+"} if "numbers" in one.kinds else {}
+        how |= {"const": "NUMBER", "nargs": "+", "metavar": "NAME=NUMBER"} if "numbers" in one.kinds else {}
     elif "couple" in one.kinds:
         kind = int if "int" in one.kinds else str
         how |= {"type": kind, "nargs": 2, "metavar": ("A", "B")} | ({"action": "append"} if "many" in one.kinds else {})

@@ -6,7 +6,7 @@ import argparse
 import logging
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -137,13 +137,13 @@ def review_over(files: Sequence[object]) -> ReviewAddress:
     return ReviewAddress(REVIEW, shlex.join(map(str, ["rubric_measures", "review", *files])))
 
 
-def gates_of(limits: Sequence[str], run: str | None, is_compared: bool = False) -> Gates:
+def gates_of(limits: Mapping[str, float], run: str | None, is_compared: bool = False) -> Gates:
     """The gates that --fail-under and --run name (which may be the run that is compared, too); before all else."""
     if run and not limits and not is_compared:
         raise InputError("--run names the run that has to pass, and nothing is to be passed; add --fail-under")
-    from rubric_measures.boards.kept import read_gates
+    from rubric_measures.boards.kept import Gates
 
-    return read_gates(limits, run)
+    return Gates(limits, run)
 
 
 def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = None) -> int:

@@ -19,13 +19,13 @@ import logging
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rubric_measures.base.errors import InputError, refuse_ignored
+from rubric_measures.base.errors import InputError, refuse_ignored, warn
 from rubric_measures.base.tables import Report, Table, columns, render
 from rubric_measures.cli.declared import Call, Command
 from rubric_measures.cli.inputs import CALLS, REPLIES, gated, gates_of, review_over
@@ -47,7 +47,7 @@ def answers(
     measures: Sequence[str] = (),
     against: str | None = None,
     run: str | None = None,
-    fail_under: Sequence[str] = (),
+    fail_under: Mapping[str, float] = {},
     fail_if_worse: bool = False,
     format: Literal["text", "markdown"] = "text",
 ) -> int:
@@ -98,10 +98,12 @@ def answers(
     else:
         print(*[made.board, *([] if made.diff is None else [made.diff]), f"report: {made.page}"], sep="\n\n")
     status = gated(gates, made.board, status, made.runs)
-    worse = made.diff.worse if made.diff is not None and fail_if_worse else []
-    for one in worse:
+    if made.diff is None or not fail_if_worse:
+        return status
+    for one in made.diff.worse:
         logging.getLogger("rubric_measures").error("%s", str(one).replace("\n", "; "))
-    return 3 if worse else status
+    warn("--fail-if-worse leaves open: %s", made.diff.not_counted or 0)
+    return 3 if made.diff.worse else status
 
 
 @Command(["rubric_measures.analysis.graders:combine"], files={"passages": "GRADED"}, without=("name",))

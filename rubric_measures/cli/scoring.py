@@ -121,7 +121,7 @@ def leaderboard(
     bank: Bank | None = None,
     plot: str | None = None,
     report: str | None = None,
-    fail_under: Sequence[str] = (),
+    fail_under: Mapping[str, float] = {},
     run: str | None = None,
     places: int = 4,
     printed: PrintedBoard = PrintedBoard(),

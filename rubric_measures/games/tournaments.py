@@ -544,11 +544,6 @@ class Tournament(Reported):
         """Whether every game has a verdict and all agents can be compared."""
         return not self.undecided and len(self.separate) == 1
 
-    def __repr__(self) -> str:
-        sizes = f"{len(self.ratings)} agents, {counted(self.games, 'game')} of {counted(self.queries, 'query')}"
-        lacking = f", {sum(self.undecided.values())} without a verdict" if self.undecided else ""
-        return f"Tournament({sizes}{lacking}; first {self.ratings[0].agent})"
-
     def report(self) -> Report:
         """What `base.tables.render` shows in any form: ratings, win matrix and order of answers; for programs a
         leaderboard, and JSON has everything else about the tournament under the key `tournament`.

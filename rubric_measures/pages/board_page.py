@@ -16,7 +16,7 @@ from rubric_measures.analysis.boards import Board
 from rubric_measures.analysis.comparing import mean_intervals
 from rubric_measures.analysis.facts import STATES, Evidence, FactDiff, QueryEvidence, evidence
 from rubric_measures.analysis.resampling import Interval, without_width
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, counted, some_of
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.corpora.loading import Gradable, Runs
 from rubric_measures.pages.frame import PageCell, ReviewAddress, colour, in_words, page, plain_number, ticks, write_page
@@ -135,7 +135,7 @@ class _BoardReport:
                 lost = [run for run in self.runs if cells[run].grade is None and cells[run].status not in _NO_FAILURE]
                 if lost:
                     why = _FAILED.get(cells[lost[0]].status, "no grade")
-                    failed.append((link, item.text, said, f"{some(lost)}: {why}"))
+                    failed.append((link, item.text, said, f"{some_of(lost, 4)}: {why}"))
                 elif owner and cells[owner].status == "missing":
                     continue  # nobody judged it, and scores leave it out
                 elif not covering:
@@ -145,7 +145,7 @@ class _BoardReport:
                 elif not owner and (lacking := [run for run in speaking if run not in covering]):
                     # What the best runs lack comes first, and then what splits the runs most evenly.
                     key = (self.runs.index(lacking[0]), abs(len(covering) - len(lacking)))
-                    remark = f"{said} only in {some(covering)}".strip()
+                    remark = f"{said} only in {some_of(covering, 4)}".strip()
                     separating.append((key, (link, item.text, remark, self.retrieval(query, item.item_id, lacking))))
             name = query.text or query.query_id
             silent += [(f"#q{place}", name, "", f"{run}: {why}") for run in self.runs if (why := _silence(query, run))]
@@ -161,7 +161,7 @@ class _BoardReport:
             if said := query.cells[item_id][run].retrieval:
                 found.setdefault(said, []).append(run)
         several = len(query.cells[item_id]) > 1
-        return "; ".join(f"{some(of)}: {said}" if several else said for said, of in found.items())
+        return "; ".join(f"{some_of(of, 4)}: {said}" if several else said for said, of in found.items())
 
     def versions(self, against: FactDiff) -> Iterator[tuple[list[str], list[tuple[str, list[Any]]]]]:
         """Of each run that is compared with another: what is said of it, and by what became of them the facts that not
@@ -247,7 +247,7 @@ class _BoardReport:
         for run in self.runs:
             if query.answers.get(run, "").strip():
                 said.setdefault(query.answers[run], []).append(run)
-        return [(some(runs), re.split(r"\n\s*\n", answer)) for answer, runs in said.items()]
+        return [(some_of(runs, 4), re.split(r"\n\s*\n", answer)) for answer, runs in said.items()]
 
 
 def _ends(interval: Interval) -> tuple[float, ...]:
@@ -261,11 +261,6 @@ def _silence(query: QueryEvidence, run: str) -> str:
     if run not in query.answers if query.owners else query.items and all(missing):
         return "no answer"
     return "" if query.answers.get(run, "?").strip() else "the answer is empty"
-
-
-def some(runs: Sequence[str]) -> str:
-    """The runs by name, of many the first ones."""
-    return ", ".join(runs[:4]) + (f" and {len(runs) - 4} more" if len(runs) > 4 else "")
 
 
 def importance(item: RubricItem) -> str:

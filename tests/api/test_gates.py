@@ -9,7 +9,7 @@ from ir_measures import Qrel
 
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.boards.kept import read_gates
+from rubric_measures.boards.kept import Gates
 
 QUERIES = tuple(f"q{number}" for number in range(10))
 
@@ -33,20 +33,20 @@ GOOD = [3, 4, 3, 4, 3, 4, 3, 4, 3, 4]
 def test_a_mean_under_its_limit_is_said_with_the_lowest_queries() -> None:
     board = board_of(good=GOOD, poor=[0, 1] + [4] * 8)
     # (0 + 1/4 + 8) / 10 = 0.825
-    assert read_gates({"NuggetA": 0.8}).failed(board) == []
-    [line] = read_gates({"NuggetA": 0.85}).failed(board)
+    assert Gates({"NuggetA": 0.8}).failed(board) == []
+    [line] = Gates({"NuggetA": 0.85}).failed(board)
     assert line == "NuggetA(rel=4,partial_rel=4) of poor is 0.8250, 0.0250 under 0.85; lowest: q0 0, q1 0.25"
-    assert read_gates({"NuggetA": 0.85}).failed(board, ["good"]) == []
-    assert read_gates({"NuggetA": 0.85}, "good").failed(board) == []
-    assert len(read_gates({"NuggetA": 0.85}, "poor").failed(board, ["good"])) == 1
+    assert Gates({"NuggetA": 0.85}).failed(board, ["good"]) == []
+    assert Gates({"NuggetA": 0.85}, "good").failed(board) == []
+    assert len(Gates({"NuggetA": 0.85}, "poor").failed(board, ["good"])) == 1
     with pytest.raises(UnknownNameError):
-        read_gates({"NuggetV": 0.5}).failed(board)
+        Gates({"NuggetV": 0.5}).failed(board)
     with pytest.raises(UnknownNameError):
-        read_gates({"NuggetA": 0.5}).failed(board, ["other"])
+        Gates({"NuggetA": 0.5}).failed(board, ["other"])
 
 
 def test_a_limit_that_no_mean_reaches_is_refused() -> None:
     with pytest.raises(InputError, match=r"limit NuggetV=70: NuggetV is 1 at most; write 0.7 for 70 %"):
-        read_gates(["NuggetV=70"])
+        Gates({"NuggetV": 70})
     # Counts of ir_measures have no such end.
-    assert read_gates(["NumRet=70", "NuggetV=1"]).limits == {"NumRet": 70, "NuggetV": 1}
+    assert Gates({"NumRet": 70, "NuggetV": 1}).limits == {"NumRet": 70, "NuggetV": 1}

@@ -53,7 +53,8 @@ def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) 
     capsys.readouterr()
     # An interval that holds 0 is no failure, and is not called one that tells anything.
     assert run("--against", "thorough", "--run", "concise", "--fail-if-worse") == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "--fail-if-worse leaves open: 6 lost facts of concise (no interval below 0)" in err
     assert "thorough → concise  -0.111 [-0.370, +0.148]   1 fact gained, 6 lost\n" in out
     assert "concise against thorough: not known: 9 queries tell differences above 0.259 only" in out
     rows = list(csv.DictReader(Path("results.csv").read_text(encoding="utf-8").splitlines()))
@@ -139,7 +140,7 @@ def test_what_contexts_support_is_scored(folder: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--fail-under", "NuggetV"], "expected MEASURE=NUMBER, as in NuggetV=0.7 (--fail-under)"),
+        (["--fail-under", "NuggetV"], "--fail-under 'NuggetV': expected NAME=NUMBER"),
         (["--fail-under", "NuggetV=70"], "NuggetV is 1 at most; write 0.7 for 70 % (--fail-under)"),
         (["--fail-under", "NuggetV=.7", "--run", "fluent"], "unknown run 'fluent'"),
         (["--run", "thorough"], "add --fail-under"),
