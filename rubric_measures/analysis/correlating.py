@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -100,7 +100,7 @@ class Correlations(Reported):
     columns: Sequence[RunScores]
     coefficients: Sequence[str]
     asked: AskedCorrelation
-    one_file: bool = field(default=True, repr=False)
+    one_file: bool = True
 
     def report(self) -> Report:
         """Leaderboards first, then the grid."""

@@ -20,7 +20,7 @@ from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS,
 from rubric_measures.analysis.facts import FLIPPED, FactDiff, QueryEvidence, Side, diff_facts, evidence
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, escaped, naming, tell
 from rubric_measures.base.tables import in_notebook
-from rubric_measures.boards.kept import read_gates
+from rubric_measures.boards.kept import Gates
 from rubric_measures.corpora.answers import (
     Questions,
     answer_tables_of,
@@ -40,7 +40,7 @@ from rubric_measures.grading.grader import GradedRecords, GradingPlan, GradingRe
 from rubric_measures.measures.grades import NONE, Grades
 from rubric_measures.measures.measure import SupportMeasure, parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.models.settings import Calls
+from rubric_measures.models.settings import Calls, refuse_plain
 from rubric_measures.pages.board_page import write_report
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import load_graded, provenance_of
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-    from rubric_measures.boards.kept import Gates
     from rubric_measures.measures.grades import OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
@@ -203,7 +202,7 @@ class EvaluatedAnswers:
         # Pytest shows the line of the test, and not this one.
         __tracebackhide__ = True
 
-        gates = read_gates({measure: least})
+        gates = Gates({measure: least})
         lines = []
         for one in self.runs if run is None else (run,):
             if failed := gates.failed(self.board, [one]):
@@ -294,7 +293,7 @@ def evaluate_answers(
         confirm: grade facts that changed so many times again; a change counts where all grades agree.
         notes: further lines below the heading of the report.
         review: the address of the review page of these grades and bank, see `write_report`.
-        gates: what the board has to pass (`read_gates`): one on a measure that it will not have is refused before a
+        gates: what the board has to pass: one on a measure that it will not have is refused before a
             model is paid.
         calls: where the model is called, what is kept, and what it may cost. With an output the cache lies there by
             default.
@@ -310,6 +309,7 @@ def evaluate_answers(
         GradingError: the model cannot be used, or none of its first ten replies can be read.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
+    refuse_plain(model, asking, calls)
     # A name that is none is found before a model is paid, and what the bank lacks.
     plan = None if measures is None else Plan(rubric_measures_of(parse_measures(measures)))
     if gates is not None:

@@ -21,7 +21,7 @@ from rubric_measures.corpora.loading import (
 )
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.grading.asking import Asking
-from rubric_measures.models.settings import Calls, given_of, note_limit
+from rubric_measures.models.settings import Calls, given_of, note_limit, refuse_plain
 from rubric_measures.types.entities import Preference
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def tournament(
     >>> import rubric_measures
     >>> from rubric_measures import Preference
     >>> games = [Preference("q1", "bm25", "dense", "b"), Preference("q2", "dense", "bm25", "tie")]
-    >>> rubric_measures.tournament(games)
-    Tournament(2 agents, 2 games of 2 queries; first dense)
+    >>> [one.agent for one in rubric_measures.tournament(games).ratings]
+    ['dense', 'bm25']
 
     Args:
         games: played games; one that an assessor judged has the grader `human:NAME`.
@@ -94,6 +94,7 @@ def tournament(
     if compat not in (None, "ragdoll", *COMPATS):
         raise UnknownNameError("program", str(compat), ("ragdoll", *COMPATS), settings=("compat",))
     elo = dataclasses.replace(COMPATS.get(str(compat), EloSettings()), seed=draws.seed)
+    refuse_plain(model or "", asking, calls)
     settings = TournamentSettings(0.0 if is_ragdoll else 0.1, draws, elo)
     asking = asking.only("temperature", "max_tokens", "option", "retries")
     playing = {

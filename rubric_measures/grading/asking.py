@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, g
 
 from rubric_measures.base.errors import GradingError, InputError, refuse_ignored
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, SharedOptions, refuse_settings
-from rubric_measures.models.settings import given_of
+from rubric_measures.models.settings import given_of, refuse_outside
 from rubric_measures.prompts.library import Prompt
 from rubric_measures.prompts.parsers import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, content_hash
@@ -79,18 +79,9 @@ class Asking:
     document_texts: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("replicates", 1, ATTEMPT_STEP - 1),
-            ("retries", 0, 100),
-            ("items_per_call", 1, 100),
-            ("max_tokens", 1, 10**7),
-            ("temperature", 0, 100),
-        ):
-            value = getattr(self, name)
-            if value is None or (name, value) == ("items_per_call", "all"):
-                continue
-            if not isinstance(value, int | float) or not low <= value <= high:
-                raise InputError(f"{name} is {value}; expected {low} to {high}", settings=(name,))
+        items = {} if self.items_per_call == "all" else {"items_per_call": (1, 100)}
+        drawn = {"replicates": (1, ATTEMPT_STEP - 1), "retries": (0, 100)}
+        refuse_outside(self, **drawn, **items, max_tokens=(1, 10**7), temperature=(0, 100))
         option = self.option or {}
         own = sorted(name for name in ("temperature", "max_tokens") if option.get(name) is not None)
         if own:

@@ -46,7 +46,7 @@ from rubric_measures.grading.grader import Estimate
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import Job, LocalRunner, RunStats
-from rubric_measures.models.settings import Calls, interrupts, note_limit
+from rubric_measures.models.settings import Calls, interrupts, note_limit, refuse_plain
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
 from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.records.models import QueryPassages, load_graded
@@ -777,6 +777,8 @@ def generate(
     """
     given = dict(locals())
     several: Any = model if isinstance(model, list | tuple) else [model]
+    for one in several:
+        refuse_plain(one, asking, calls)
     models: dict[str, str | Backend] = {one if isinstance(one, str) else one.model: one for one in several}
     specs = list(models)
     path = file_beside(output, calls.cache, ".cache.sqlite")

@@ -36,9 +36,15 @@ from rubric_measures.formats.answers import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.banks import is_bank
 from rubric_measures.grading.asking import Asking
 from rubric_measures.measures.measure import parse_measures
-from rubric_measures.models.settings import Calls
+from rubric_measures.models.settings import Calls, refuse_plain
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answer, cited_answers, load_graded
+from rubric_measures.records.models import (
+    GradedPassage,
+    QueryPassages,
+    cited_answer,
+    cited_answers,
+    load_graded,
+)
 from rubric_measures.types.entities import CitedAnswer, TestBank, canonical_json, sentence_items
 
 if TYPE_CHECKING:
@@ -243,6 +249,9 @@ class _Grading:
 
     def kept(self, passages: Any, *read: Any) -> _Grading:
         """The same with all names of files and prompts, after a look that none that is read would be written."""
+        refuse_plain(self.model, self.asking, self.calls)
+        if os.fspath(self.output or "").endswith((".csv", ".tsv", ".parquet")):
+            raise InputError(f"{self.output}: records are JSON lines; name a .jsonl.gz, and convert it to a table")
         wanted = None if self.queries is None else [str(name) for name in self.queries]
         if wanted == [] or (self.limit is not None and self.limit < 1):
             raise InputError("name at least one query, and a limit of at least 1", settings=("queries", "limit"))

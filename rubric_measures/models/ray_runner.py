@@ -344,9 +344,6 @@ def ray_runner(
         MissingExtraError: Ray, or what the model needs, is not installed.
         BackendError: the model or the cluster cannot be used.
     """
-    for name, value, low in (("actors", actors, 1), ("gpus_per_actor", gpus, 0), ("batch_size", size, 1)):
-        if value is not None and value < low:
-            raise InputError(f"{name} is {value}; expected {low} or more")
     if gpus is not None and gpus > 1 and gpus != int(gpus):
         raise InputError(f"gpus_per_actor is {gpus:g}; expected a whole number, or a share below 1")
     if address.startswith("ray://"):

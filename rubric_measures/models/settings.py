@@ -8,7 +8,6 @@ A model to be asked, from plain settings: its backend, price, limits and cache, 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import signal
 import sys
@@ -77,11 +76,44 @@ def note_limit(stats: RunStats, *, is_kept: bool = True) -> None:
 
 
 IN_MEMORY = ":memory:"
+# More calls, and more money, than anybody has.
+_MOST = 10**9
 
 
 def given_of(settings: Any) -> dict[str, Any]:
     """The fields of a settings object that are not what they are by default."""
     return {one.name: value for one in fields(settings) if (value := getattr(settings, one.name)) != one.default}
+
+
+def refuse_outside(settings: Any, **ranges: tuple[int, int]) -> None:
+    """Refuses a number of a settings object that is none, or lies outside of its range; None says nothing.
+
+    Args:
+        settings: the object.
+        ranges: field -> its least and its highest value.
+
+    Raises:
+        InputError: names the field and the range.
+    """
+    for name, (low, high) in ranges.items():
+        value = getattr(settings, name)
+        if value is not None and not (isinstance(value, int | float) and low <= value <= high):
+            raise InputError(f"{name} is {value!r}; expected a number from {low} to {high}", settings=(name,))
+
+
+def refuse_plain(model: Any, asking: Any, calls: Any) -> None:
+    """Refuses what is no model, and plain values in the place of settings objects.
+
+    Raises:
+        InputError: names the parameter, and what is expected.
+    """
+    for name, value, kinds, expected in (
+        ("model", model, ("complete", "casefold"), "a model's name, or a backend"),
+        ("asking", asking, ("replicates",), "Asking(…)"),
+        ("calls", calls, ("max_calls",), "Calls(…)"),
+    ):
+        if not any(hasattr(value, one) for one in kinds):
+            raise InputError(f"{name} is {value!r:.60}; expected {expected}")
 
 
 @dataclass(frozen=True)
@@ -130,11 +162,9 @@ class Calls:
         of_ray = ("ray_address", "actors", "gpus_per_actor", "batch_size")
         if idle := [name for name in of_ray if self.runner == "local" and getattr(self, name) is not None]:
             refuse_ignored(idle, "without the runner ray", "runner")
-        if self.max_calls is not None and self.max_calls < 0:
-            raise InputError(f"the limit of {self.max_calls} calls is below 0", settings=("max_calls",))
-        if self.max_cost is not None and not 0 <= self.max_cost < math.inf:
-            text = f"a limit of {self.max_cost} on the cost: give a sum of money, 0 or more"
-            raise InputError(text, settings=("max_cost",))
+        any_number, from_one = (0, _MOST), (1, _MOST)
+        refuse_outside(self, max_calls=any_number, max_cost=any_number, gpus_per_actor=any_number)
+        refuse_outside(self, actors=from_one, batch_size=from_one)
 
     @property
     def is_kept(self) -> bool:

@@ -21,6 +21,7 @@ from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, tell, warn
 from rubric_measures.corpora.loading import Bank, File, Rows, bank_of, file_path
 from rubric_measures.formats.judged import GRADES, is_grade_table, read_as_records
+from rubric_measures.measures.findings import Looked, say
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     Grader,
@@ -104,9 +105,10 @@ def read_anchored(
         truth = _by_table(anchors, wanted.model, os.fspath(path) == os.fspath(anchors))
     else:
         truth = _by_assessors(anchors, bank, found)
-    queries = select_queries(by_machines(groups), groups.name, bank, wanted)
+    queries, looked = select_queries(by_machines(groups), groups.name, bank, wanted), Looked()
     matched = 0
     for query in queries:
+        looked.add(query.grades, {})
         if query.grades.is_partial:
             # Pairs that rankings had open are no sample of all pairs.
             raise InputError(f"{os.fspath(path)}: {PARTIAL}; calibrate with grades of all pairs")
@@ -114,6 +116,7 @@ def read_anchored(
     if not matched:
         raise InputError(f"{os.fspath(path)}: no item of a passage has a grade by the grader and one by {against}")
     found.unmatched = len(truth) - matched
+    say(looked.notes((), found.rel))
     return found
 
 

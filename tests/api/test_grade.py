@@ -70,6 +70,14 @@ def test_bad_input(tmp_path: Path) -> None:
         rubric_measures.grade(passages, bank, model="lexical", calls=rubric_measures.Calls(max_cost=1))
     with pytest.raises(InputError, match="replicates at temperature 0"):
         rubric_measures.grade(passages, bank, model="lexical", asking=rubric_measures.Asking(replicates=3))
+    wrong = {"model": (5, "a model's name"), "calls": ({"max_calls": 1}, "Calls"), "asking": ({}, "Asking")}
+    for name, (value, expected) in wrong.items():
+        with pytest.raises(InputError, match=rf"^{name} is .*; expected {expected}"):
+            rubric_measures.grade(passages, bank, **{"model": "lexical", name: value})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="max_calls is '5'; expected a number from 0"):
+        rubric_measures.Calls(max_calls="5")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"graded.csv: records are JSON lines; name a .jsonl.gz"):
+        rubric_measures.grade(passages, bank, model="lexical", output=tmp_path / "graded.csv")
     with pytest.raises(InputError, match="would be replaced"):
         rubric_measures.grade(passages, bank, model="lexical", output=bank)
     with pytest.raises(InputError, match="a file of the reply cache"):

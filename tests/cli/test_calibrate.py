@@ -9,8 +9,8 @@ from tests.cli.test_analysis import call, checked
 from tests.example_records import grade_set, passage, write_lines
 
 
-def records(path, *, assessors: bool = True, llm: str = "model", flipped: float = 0.2, seed: int = 0):
-    """Answers of two runs to 12 queries of 6 items; assessors grade a third of them."""
+def records(path, *, assessors: bool = True, llm: str = "model", flipped: float = 0.2, seed: int = 0, first: int = 5):
+    """Answers of two runs to 12 queries of 6 items; assessors grade a third of them. `first` is its 5 in half."""
     generator = np.random.default_rng(7)
     errors = np.random.default_rng(seed)
     lines = []
@@ -20,7 +20,9 @@ def records(path, *, assessors: bool = True, llm: str = "model", flipped: float 
             truth = generator.random(6) < share
             says = np.where(errors.random(6) < flipped, ~truth, truth)
             items = [f"q{q}/{i}" for i in range(6)]
-            sets = [grade_set(dict(zip(items, np.where(says, 5, 0).tolist(), strict=True)), llm=llm)]
+            sets = [
+                grade_set(dict(zip(items, np.where(says, first if q < 6 else 5, 0).tolist(), strict=True)), llm=llm)
+            ]
             if assessors:
                 checked_items = {item: 5 if t else 0 for item, t in list(zip(items, truth, strict=True))[q % 3 :: 3]}
                 sets.append(grade_set(checked_items, llm="human:ada"))
@@ -43,6 +45,12 @@ def test_held_to_assessors(tmp_path, capsys) -> None:
     assert good["interval"]["low"] < good["interval"]["estimate"] < good["interval"]["high"]
     # Errors pull both runs to the middle; calibrated they are farther apart.
     assert good["interval"]["estimate"] - poor["interval"]["estimate"] > good["raw"] - poor["raw"]
+
+
+def test_grades_on_another_scale_in_half_of_the_file_are_named(tmp_path, capsys) -> None:
+    graded = records(tmp_path / "reviewed.jsonl", first=1)
+    said = "the highest grade is 1 up to query q5, and 5 from query q6 on: are these on two scales?"
+    assert said in call(capsys, "calibrate", graded, "--rounds", 300)[2]
 
 
 def test_held_to_an_older_grader_and_to_itself(tmp_path, capsys) -> None:

@@ -189,11 +189,15 @@ BAD: list[tuple[str, list[str], str]] = [
     (
         "no such file",
         ["evaluate", "nowhere.txt", "alpha.run", "AP"],
-        "nowhere.txt: no such file, and no such ir_datasets",
+        "nowhere.txt: no such folder or file, and no such ir_datasets",
     ),
-    ("no such file of a grader", ["leaderboard", "nowhere.gz", "--grader", "gpt"], "nowhere.gz: no such file, and no"),
+    (
+        "no such file of a grader",
+        ["leaderboard", "nowhere.gz", "--grader", "gpt"],
+        "nowhere.gz: no such folder or file",
+    ),
     ("empty run", ["evaluate", "qrels.txt", "empty", "AP"], "empty: is empty"),
-    ("no such records", ["leaderboard", "nowhere.gz"], "nowhere.gz: no such file"),
+    ("no such records", ["leaderboard", "nowhere.gz"], "nowhere.gz: no such folder or file"),
     ("truncated gzip", ["leaderboard", "cut.jsonl.gz"], "cut.jsonl.gz: the gzip file is truncated"),
     ("wrong json", ["leaderboard", "wrong.jsonl"], "wrong.jsonl:1"),
     ("nan", ["evaluate", "qrels.txt", "nan.run", "AP"], "nan.run:1: score: 'nan' is not a finite number"),

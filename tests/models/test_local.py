@@ -137,7 +137,7 @@ def test_a_cost_that_nobody_knows_is_not_0() -> None:
     results = dict(runner.run(((text, once(text)) for text in "abc"), stats))
     assert (results, stats.missing) == ({"a": "a", "b": None, "c": None}, 2)
     assert "its cost is unknown: limit the calls instead" in stats.limit
-    with pytest.raises(InputError, match="the limit of -1 calls is below 0"):
+    with pytest.raises(InputError, match="max_calls is -1; expected a number from 0"):
         Calls(max_calls=-1)
 
 
