@@ -12,12 +12,7 @@ from typing import Any
 from rubric_measures.base.errors import FormatError, InputError, naming, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.formats import FORMATS, banks, detect_format, judged, support, trec
-from rubric_measures.formats.answers import (
-    Answer,
-    CitedReport,
-    answer_of_report,
-    say_contradictions,
-)
+from rubric_measures.formats.answers import Answer, CitedReport, answer_of_report, say_contradictions
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.judged import GradeRow
 from rubric_measures.formats.specs import Row

@@ -12,7 +12,6 @@ A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .pa
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
@@ -40,7 +39,6 @@ from rubric_measures.measures.qrels import qrels_of
 from rubric_measures.records.models import QueryPassages, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
-_LOG = logging.getLogger("rubric_measures")
 PREFIX = "rubric-measures"
 # What files of a folder are called; of those without a star the first one that is there counts.
 _FILES: Mapping[str, Sequence[str]] = table("folder")
@@ -303,9 +301,6 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
     path = paths[0]
     # A pipe is refused there: its second reader would wait for ever.
     if len(paths) > 1 or (path.exists() and not path.is_dir() and not begins_records(path)):
-        for one in paths:
-            if not one.is_file():
-                raise UnknownCollectionError(f"{one}: no such file; each of several must be a file of documents")
         return Collection(" ".join(map(str, paths)), docs=partial(read_documents, paths))
     if path.exists():
         return (_folder if path.is_dir() else _records)(path, of_items)
@@ -340,8 +335,6 @@ def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Any:
         name = str(example_folder()) + name.removeprefix("example")
     of_items = name.endswith(_ITEMS) and not Path(name).exists()
     path = Path(name.removesuffix(_ITEMS) if of_items else name)
-    if not path.exists():
-        raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
     return load_collection(path, of_items=of_items)
 
 

@@ -30,15 +30,7 @@ from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.formats import detect_format, head_of, judged
 from rubric_measures.formats.base import cells_of
-from rubric_measures.formats.judged import (
-    GRADES,
-    OF_TABLES,
-    TOOLKITS,
-    GradeRow,
-    is_grade_table,
-    read_as_records,
-    runs_of_rows,
-)
+from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, is_grade_table, read_as_records, runs_of_rows
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
 from rubric_measures.formats.trec import map_qrels, read_run, runs_of_files
 from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, QueryGrades, all_rows, check_on_failed
@@ -432,15 +424,6 @@ class RecordGrades(LazyGrades):
         return iter(self._read)
 
 
-class _Codes(dict[str, int]):
-    """What is said of an item, as a number: 0 nobody asked, 1 it failed, or a grade from 2 on."""
-
-    known: Callable[[str], str]
-
-    def __missing__(self, label: str) -> int:
-        return self[self.known(label)]
-
-
 class AnswerGrades(LazyGrades):
     """The grades of judged answers, with the runs that they are about; read when they are looked at.
 
@@ -454,7 +437,7 @@ class AnswerGrades(LazyGrades):
     Attributes:
         name: the file; several runs may be in it, and its lines may have any order.
         bank: the complete bank, with importance or weights.
-        kind: one of `TOOLKITS`.
+        kind: one of `judged.TOOLKITS`.
     """
 
     def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None, kind: str) -> None:
@@ -465,10 +448,10 @@ class AnswerGrades(LazyGrades):
     @cached_property
     def answers(self) -> tuple[Grades, dict[str, dict[str, str | int]]]:
         """The grades; and run -> query -> the answer, or its length in whitespace words as the file says it."""
-        toolkit = TOOLKITS[self.kind]
+        toolkit = judged.TOOLKITS[self.kind]
         notes = judged.Oddities(toolkit)
-        codes = _Codes({label: code for code, label in enumerate(("", judged.FAILED, *toolkit.grades))})
-        codes.known = notes.known
+        # What is said of an item: 0 nobody asked, 1 it failed, or a grade from 2 on.
+        codes = {label: code for code, label in enumerate(("", judged.FAILED, *toolkit.grades))}
         items = {one: {item.item_id: item for item in of} for one, of in (self.bank.items if self.bank else {}).items()}
         columns: dict[judged.ItemSet, Any] = {}
         said: dict[str, dict[str, tuple[Any, bytes]]] = {query_id: {} for query_id in items}
@@ -482,7 +465,10 @@ class AnswerGrades(LazyGrades):
                 texts[row.run_id][row.query_id] = row.text
                 if row.items not in columns:
                     columns[row.items] = self._columns(items, row)
-                of_answer = bytes(map(codes.__getitem__, row.labels))
+                try:
+                    of_answer = bytes(map(codes.__getitem__, row.labels))
+                except KeyError:
+                    of_answer = bytes(codes[notes.known(label)] for label in row.labels)
                 said.setdefault(row.query_id, {})[row.run_id] = columns[row.items][: len(of_answer)], of_answer
             notes.say(self.name)
             _note_alike(self.name, texts)
@@ -499,19 +485,19 @@ class AnswerGrades(LazyGrades):
         if self.bank is not None:
             self.bank.for_query(row.query_id, where)
         known = items.setdefault(row.query_id, {})
-        # Of items with one text the first.
-        by_text = {item.text.strip(): item.item_id for item in reversed(known.values()) if self.bank is not None}
-        named: list[Any] = []
         with naming(where):
-            for item in row.items.items:
-                if self.bank is None:
-                    judged.same_item(known.setdefault(item.item_id, item), item)
-                named.append(item.item_id if item.item_id in known else by_text.get(item.text))
-                if named[-1] is None:
-                    raise InputError(f"the test bank has no {item.text[:60]!r} for query {row.query_id!r}")
-            if len(set(named)) < len(named):
+            for item in row.items.items if self.bank is None else ():
+                judged.same_item(known.setdefault(item.item_id, item), item)
+            # Of items with one text the first.
+            by_text = {item.text.strip(): place for place, item in reversed(list(enumerate(known.values())))}
+            by_id = {item_id: place for place, item_id in enumerate(known)}
+            found = [by_id.get(item.item_id, by_text.get(item.text)) for item in row.items.items]
+            if None in found:
+                lost = row.items.items[found.index(None)].text
+                raise InputError(f"the test bank has no {lost[:60]!r} for query {row.query_id!r}")
+            if len(set(found)) < len(found):
                 raise InputError(f"the test bank has one item for two {self.kind} of query {row.query_id!r}")
-        return np.array([*map(list(known).index, named)], int)
+        return np.array(found, int)
 
     @property
     def rankings(self) -> list[tuple[str, dict[str, list[str]]]]:
@@ -530,10 +516,7 @@ class AnswerGrades(LazyGrades):
 
 
 def _of_answers(
-    query_id: str,
-    items: Mapping[str, RubricItem],
-    said: Mapping[str, tuple[Any, bytes]],
-    toolkit: judged.Toolkit,
+    query_id: str, items: Mapping[str, RubricItem], said: Mapping[str, tuple[Any, bytes]], toolkit: judged.Toolkit
 ) -> QueryGrades:
     """The grades of all answers of a query."""
     import numpy as np
@@ -667,8 +650,8 @@ def load(
         with naming(name):
             labelled = records_of_support_labels(read_support_labels(name))
         return RecordGrades(labelled, known_bank, wanted, on_failed, name)
-    if content in TOOLKITS:
-        refuse_choice(name, wanted, (), TOOLKITS[content].holds)
+    if content in judged.TOOLKITS:
+        refuse_choice(name, wanted, (), judged.TOOLKITS[content].holds)
         return AnswerGrades(name, known_bank, on_failed, content)
     if content == "grades":
         return _of_table(held, name, known_bank, wanted, counted)

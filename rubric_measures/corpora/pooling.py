@@ -31,18 +31,9 @@ from rubric_measures.formats.answers import PLAIN_ANSWERS, QUESTION_RUNS, Answer
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import places_of_runs
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.trec import (
-    distinct_run_names,
-    read_run,
-)
+from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.measures.grade_sets import Grader, read_judgments
-from rubric_measures.records.models import (
-    GradedPassage,
-    Judgment,
-    PassageData,
-    QueryPassages,
-    RankingEntry,
-)
+from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import Gap, Qrel, Ranking, Run
 
 if TYPE_CHECKING:

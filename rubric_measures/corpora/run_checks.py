@@ -76,7 +76,6 @@ class RunFile(Struct):
         found: the findings.
         run_ids: run -> the first line that names it.
         answered: topic -> the first line that answers it.
-        unlimited: how many answers have a limit that nobody said.
     """
 
     path: str
@@ -86,7 +85,6 @@ class RunFile(Struct):
     found: list[Finding] = field(default_factory=list)
     run_ids: dict[str, int] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
-    unlimited: int = 0
 
     def add(self, kind: str, problem: str, line: int = 0, topic: str = "") -> None:
         """Notes a finding; the rules say how grave its kind is."""
@@ -192,8 +190,6 @@ def _content(run: RunFile, topic: str, content: Mapping[str, Any]) -> Rows:
         limit = (run.topics.limits if run.topics is not None else {}).get(topic) or Limit(rules.limit, rules.unit)
         length = length_of(" ".join(text for _, text, _ in found), limit.unit)
         yield length > limit.most, "length", f"has {length} {limit.unit}; the most is {limit.most}"
-    else:
-        run.unlimited += rules.unit == "characters"
     if rules.references != "none":
         yield not isinstance(references, list), "references", "has no list of references"
         is_number = rules.texts and not all(isinstance(one, str) for one in references or ())
@@ -294,9 +290,8 @@ def check_run(files: File | Iterable[File], track: str, *, topics: File | Mappin
         shown = {stack.enter_context(file_path(one)): _shown(one) for one in listed(files)}
         checked = [_checked(path_name(name), rules, asked) for name in shown]
     if asked is None:
-        warn("no topics were given: missing and unknown topics are not looked for", settings=("topics",))
-    text = "%d answers were not measured: the length that is allowed stands in the topics"
-    warn(text, sum(file.unlimited for file in checked), settings=("topics",))
+        text = "no topics were given: missing and unknown ones, and lengths that stand there, are not looked for"
+        warn(text, settings=("topics",))
     found = [one for file in checked for one in sorted(file.found, key=lambda one: (one.line == 0, one.line))]
     errors = sum(one.severity == "error" for one in found)
     tell(f"{errors} errors, {len(found) - errors} warnings in {counted(len(shown), 'file')}")

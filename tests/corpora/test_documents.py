@@ -245,8 +245,8 @@ def test_one_id_in_two_files_and_a_file_that_is_not_there(tmp_path: Path) -> Non
     make("2.tsv").write_text("d1\tb\n")
     with pytest.raises(FormatError, match=r"'d1' has another text in .*1\.tsv:1"):
         list(load_collection([make("1.tsv"), make("2.tsv")]).docs_iter())
-    with pytest.raises(InputError, match="no such file; each of several must be a file of documents"):
-        load_collection([make("1.tsv"), make("3.tsv")])
+    with pytest.raises(InputError, match=r"3\.tsv: cannot be read \(No such file"):
+        list(load_collection([make("1.tsv"), make("3.tsv")]).docs_iter())
 
 
 def test_texts_under_a_header_may_stand_in_quotes(tmp_path: Path) -> None:
