@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError, naming, warn
-from rubric_measures.base.files import path_name
-from rubric_measures.formats import FORMATS, banks, detect_format, judged, support, trec
+from rubric_measures.base.files import path_name, run_of_file
+from rubric_measures.formats import FORMATS, banks, detect_format, judged, plain, support, trec
 from rubric_measures.formats.answers import Answer, CitedReport, answer_of_report, say_contradictions
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.judged import GradeRow
@@ -20,8 +20,8 @@ from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_ce
 from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, UNSAID, all_rows
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
-from rubric_measures.records.models import QueryPassages
-from rubric_measures.types.entities import Qrel, TestBank, sentence_items
+from rubric_measures.records.models import PassageData, QueryPassages
+from rubric_measures.types.entities import Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, Scale
 
 
@@ -116,6 +116,31 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
     return judged.records_of_rows(rows, options.name, texts=texts, kind=kind, scale=options.wanted.scale)
 
 
+def _requests_to_runs(lines: Sequence[plain.RequestLine], options: Options) -> list[Run]:
+    """The candidates as one run, by their scores; where these are missing, in their order."""
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for line in lines:
+        query_id = line.query if isinstance(line.query, str) else str(line.query.qid)
+        doc_ids = [str(getattr(one, "docid", "")) for one in line.candidates]
+        if query_id is line.query or query_id in rows or not all(doc_ids):
+            problem = f"see the query {query_id!r:.60}"
+            raise InputError(f"a run needs the qid of each query, once, and the docid of each candidate; {problem}")
+        scores: Any = [getattr(one, "score", None) for one in line.candidates]
+        scores = [float(-place) for place in range(len(doc_ids))] if None in scores else scores
+        rows[query_id] = list(zip(itertools.repeat(query_id), doc_ids, scores, strict=False))
+    return [make_run(run_of_file(options.name), itertools.chain(*rows.values()))]
+
+
+def _requests_to_records(lines: Sequence[plain.RequestLine], options: Options) -> list[QueryPassages]:
+    """The candidates as passages to grade, ranked by the run that they are."""
+    places = judged.places_of_runs(_requests_to_runs(lines, options))
+    ranked = {pair: PassageData(rankings=of_pair) for pair, of_pair in places.items()}
+    return [
+        QueryPassages(one, [passage.replacing(paragraph_data=ranked[one, passage.doc_id]) for passage in passages])
+        for one, passages, *_ in plain.passages_of_requests(lines, {})
+    ]
+
+
 def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[judged.AssignmentLine]:
     if options.bank is None:
         problem = "assignments list the nuggets of each query; name the test bank"
@@ -203,6 +228,8 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "assignments"): _records_to_assignments,
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
+    ("requests", "runs"): _requests_to_runs,
+    ("requests", "records"): _requests_to_records,
     ("support labels", "records"): lambda answers, _: support.records_of_support_labels(answers),
     ("support judgments", "support labels"): _judgments_to_labels,
     ("records", "bank"): _records_to_bank,

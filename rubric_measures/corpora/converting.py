@@ -7,6 +7,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,6 +113,11 @@ def _joined(paths: Sequence[str], sources: Sequence[str], target: str, output: P
             contents.append(read(path))
     with naming(*paths):
         unknown = _unknown(contents) if kind not in ("records", target) else {}
+        if kind == "requests":
+            # Each file is a run of its own.
+            named = (replace(options, name=path_name(path)) for path in paths)
+            contents = [bridged(one, kind, target, by) for one, by in zip(contents, named, strict=True)]
+            kind = target
         content = bridged(_merged(kind, contents), kind, target, options)
         say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in sorted(unknown.items())))
     return content

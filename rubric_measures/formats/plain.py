@@ -144,6 +144,7 @@ class Candidate(Struct):
 
     doc: dict[str, Any]
     docid: str | int = ""
+    score: float | None = None
 
     def __post_init__(self) -> None:
         if self.text is None:

@@ -389,6 +389,23 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
     assert "the reports hold no item qrels" in capsys.readouterr().err
 
 
+def test_requests_are_runs_where_all_has_ids(tmp_path: Path) -> None:
+    path = tmp_path / "dense.jsonl"
+    query = {"qid": 7, "text": "fleas"}
+    for request, said in (
+        ({"query": "fleas", "candidates": ["a text"]}, "a run needs the qid of each query, once, .*'fleas'"),
+        ({"query": query, "candidates": ["a text"]}, "and the docid of each candidate; see the query '7'"),
+    ):
+        path.write_text(json.dumps(request) + "\n")
+        with pytest.raises(InputError, match=said):
+            convert([path], tmp_path / "out.run", to="run")
+    candidates = [{"docid": name, "doc": {"passage": f"text of {name}"}} for name in ("b", "a")]
+    path.write_text(json.dumps({"query": query, "candidates": candidates}) + "\n")
+    convert([path], tmp_path / "out.run", to="run")
+    # Without scores the order counts.
+    assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
+
+
 @pytest.mark.parametrize("arguments", [["convert", "{0}", "--to", "run"], ["pool", "-c", "{0}", "--depth", "1"]])
 def test_records_are_read_a_query_at_a_time(tmp_path: Path, arguments: list[str]) -> None:
     def line(query: str, rank: int) -> str:
