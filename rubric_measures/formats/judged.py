@@ -382,16 +382,17 @@ class Toolkit(SimpleNamespace):
     """
 
 
-def _toolkit(name: str, lines: type[JudgedAnswer], read: Callable[[str], Any]) -> Toolkit:
-    said = table(f"toolkit {name}")
-    # Without a scale of its own, a toolkit has that of assigned nuggets.
-    scale = Scale(*said.get("scale", ASSIGNED))
-    return Toolkit(**{"is_whole": False, **said, "name": name, "type": lines, "read": read, "scale": scale})
-
-
-NUGGETIZER = _toolkit("nuggetizer", AssignmentLine, ASSIGNMENTS.each)
-RAGDOLL = _toolkit("ragdoll", GradedAnswer, lambda path: zip(repeat(0), GRADED.read(path), strict=False))
-DRAGUN = _toolkit("dragun", AssessedReport, lambda path: zip(repeat(0), ASSESSMENTS.read(path), strict=False))
+_LINES: Mapping[str, tuple[type[JudgedAnswer], Callable[[str], Any]]] = {
+    "nuggetizer": (AssignmentLine, ASSIGNMENTS.each),
+    "ragdoll": (GradedAnswer, lambda path: zip(repeat(0), GRADED.read(path), strict=False)),
+    "dragun": (AssessedReport, lambda path: zip(repeat(0), ASSESSMENTS.read(path), strict=False)),
+}
+# Without a scale of its own, a toolkit has that of assigned nuggets.
+NUGGETIZER, RAGDOLL, DRAGUN = (
+    Toolkit(name=name, type=lines, read=read, **{**said, "scale": Scale(*said.get("scale", ASSIGNED))})
+    for name, (lines, read) in _LINES.items()
+    for said in [{"is_whole": False, **table(f"toolkit {name}")}]
+)
 # By the kind of their files.
 TOOLKITS = {"assignments": NUGGETIZER, "graded answers": RAGDOLL, "assessments": DRAGUN}
 
