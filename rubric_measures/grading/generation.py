@@ -44,7 +44,7 @@ from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.grading.asking import Ask, Asker, Asking, Trial
 from rubric_measures.grading.grader import Estimate
 from rubric_measures.measures.grade_sets import Grader, GradeSetSelector
-from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.base import Reply, Request, Tally
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import Calls, interrupts, note_limit, refuse_plain
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
@@ -857,13 +857,16 @@ def _callers(
     models: Mapping[str, str | Backend], calls: Calls, how: Asking, dry_run: bool, progress: Progress
 ) -> Iterator[list[Caller]]:
     """What puts questions to the models, behind their cache; of a dry run, what counts them."""
+    if dry_run:
+        calls, progress = dataclasses.replace(calls, max_calls=0), False
     with contextlib.ExitStack() as stack:
-        stop = None if dry_run else stack.enter_context(interrupts())
+        stop = stack.enter_context(interrupts())
         found = []
         for spec, one in models.items():
             stats = RunStats()
-            asking = calls.asking(calls.to(one), progress, None, "calls", spec, stop, stats, dry_run)
-            found.append(Caller(stack.enter_context(asking), how, stats))
+            asking = calls.asking(calls.to(one), progress, None, "calls", spec, stop, stats)
+            runner = dataclasses.replace(stack.enter_context(asking), tally=Tally() if dry_run else None)
+            found.append(Caller(runner, how, stats))
         yield found
 
 

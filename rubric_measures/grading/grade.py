@@ -326,7 +326,7 @@ class _Grading:
             )  # fmt: skip
             pairs = engine.check(groups)
             if self.dry_run:
-                with self.calls.asking(runner, dry_run=True) as planned:
+                with dataclasses.replace(self.calls, max_calls=0).asking(runner) as planned:
                     plan = grader.estimate(engine, groups, planned)
                 if needed is not None:
                     tell("these are the most: what a grade settles is asked no more")

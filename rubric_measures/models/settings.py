@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, refuse_ignored, warn
 from rubric_measures.models import make_backend
-from rubric_measures.models.base import Backend, Tally
+from rubric_measures.models.base import Backend
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner, RunStats, load_prices, price_of
 
@@ -205,7 +205,7 @@ class Calls:
         if self.max_cost is not None and price is None:
             text = f"a limit on the cost needs a price for {name}; give a price table with an entry for it"
             raise InputError(text, settings=("max_cost", "prices"))
-        return replace(runner, price=price, max_calls=self.max_calls, max_cost=self.max_cost)
+        return replace(runner, price=price, max_cost=self.max_cost)
 
     @contextlib.contextmanager
     def asking(
@@ -217,7 +217,6 @@ class Calls:
         name: str | None = None,
         stop: threading.Event | None = None,
         stats: RunStats | None = None,
-        dry_run: bool = False,
     ) -> Iterator[LocalRunner]:
         """The runner over its cache, with progress; the first Ctrl-C lets calls in flight finish and be kept.
 
@@ -231,23 +230,19 @@ class Calls:
             name: what stands before the bar.
             stop: ends the calls when it is set, where somebody else listens to Ctrl-C.
             stats: the counts of the calls.
-            dry_run: count the calls and make none; no file is changed, and none is made.
         """
         with contextlib.ExitStack() as stack:
             path = self.cache or IN_MEMORY
             # Without calls nothing is added, and no file made.
-            is_there, is_read = Path(path).is_file(), dry_run or self.max_calls == 0
+            is_there, is_read = Path(path).is_file(), self.max_calls == 0
             cache = ReplyCache(path if is_there or not is_read else IN_MEMORY, read_only=is_there and is_read)
             opened = stack.enter_context(cache)
-            if dry_run:
-                yield LocalRunner(runner.backend, opened, max_calls=0, price=runner.price, tally=Tally())
-                return
             told = stack.enter_context(request_bar(total, unit, name)) if progress is True else progress or None
             stop = stop or stack.enter_context(interrupts())
             try:
-                yield replace(runner, cache=opened, progress=told, stop=stop)
+                yield replace(runner, cache=opened, max_calls=self.max_calls, progress=told, stop=stop)
             except (KeyboardInterrupt, RubricMeasuresError) as error:
-                self._say_kept(stats or RunStats(), isinstance(error, KeyboardInterrupt))
+                self._say_kept(stats or RunStats(), isinstance(error, KeyboardInterrupt) and not is_read)
                 raise
 
     def _say_kept(self, stats: RunStats, is_stopped: bool) -> None:

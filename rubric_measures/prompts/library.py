@@ -16,14 +16,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
-from os import PathLike
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
-from rubric_measures.base.files import check_readable_twice, path_name, read_text, toml_tables
+from rubric_measures.base.files import check_readable_twice, read_text, toml_tables
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import Table, columns
 from rubric_measures.types.entities import content_hash
@@ -64,30 +63,29 @@ def prompt_names() -> tuple[str, ...]:
     return tuple(_tables())
 
 
-def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, Mapping[str, Any]]:
-    """The name of a user's prompt, which is none of those in `taken`, and what its file says.
+def _read_entry(path: str) -> tuple[str, Mapping[str, Any]]:
+    """The name of a user's prompt, which no prompt of this package has, and what its file says.
 
     Raises:
         FormatError: the file is no TOML, or something in it is missing, unknown, of a wrong type, or not to be read.
     """
-    shown = path_name(path)
     # Each part of a command that needs the prompt reads it.
-    check_readable_twice(shown)
+    check_readable_twice(path)
     source = read_text(path)
     try:
         entry = tomllib.loads(source)
     except (ValueError, RecursionError) as error:
         place = re.search(r"at line (\d+)", str(error))
         line = int(place[1]) if place else source.count("\n") + 1
-        raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=shown, line=line) from None
+        raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=path, line=line) from None
     if entry.get("parser") == "yes_no":
         entry = {"scale": [0, 1], "labels": ["No", "Yes"], **entry}
-    if problem := _problem_of(typed(_UserPrompt, entry, shown)):
-        raise FormatError(problem, path=shown)
-    name = entry.pop("name", PurePath(shown).stem)
-    if name in taken:
+    if problem := _problem_of(typed(_UserPrompt, entry, path)):
+        raise FormatError(problem, path=path)
+    name = entry.pop("name", PurePath(path).stem)
+    if name in _tables():
         problem = f"{name} is the name of another prompt, and grades of both could not be told apart: set another name"
-        raise FormatError(problem, path=shown, field="name")
+        raise FormatError(problem, path=path, field="name")
     entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
     return name, {"citation": "", **entry}
 
@@ -540,7 +538,7 @@ def load_prompt(name: str) -> Prompt:
         FormatError: the file is no TOML, or something in it is missing, unknown, of a wrong type, or not to be read.
     """
     if name.endswith(".toml"):
-        name, entry = read_entry(name, prompt_names())
+        name, entry = _read_entry(name)
     elif name in _tables():
         entry = _own(name)
     else:
