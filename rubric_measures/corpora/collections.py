@@ -284,7 +284,8 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
 
     Args:
         source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
-            documents, in any of the forms of `formats.queries`; or a collection, or None, which is given back.
+            documents, in any of the forms of `formats.queries`; document -> text; or a collection, or None, which is
+            given back.
         of_items: whether qrels_iter gives one row a rubric item, for item measures, and not labels of passages.
 
     Raises:
@@ -293,6 +294,9 @@ def load_collection(source: Any, *, of_items: bool = False) -> Any:
     """
     if source is None or hasattr(source, "has_docs"):
         return source
+    if isinstance(source, Mapping):
+        found = {one: Document(one, "", text) for one, text in source.items()}
+        return Collection("the texts", docs=lambda wanted: found)
     several = list(source) if isinstance(source, list | tuple) else [source]
     if not several or not all(isinstance(one, str | os.PathLike) for one in several):
         problem = f"{source!r:.60} is no collection; give a folder, a file, an id of ir_datasets, or a Collection"
@@ -380,10 +384,6 @@ def _one_by_one(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
 
 
 def texts_of(docs: Any, doc_ids: Sequence[str]) -> dict[str, str]:
-    """doc_id -> text, of those documents that a collection has."""
-    found = {one: docs[one] for one in doc_ids if one in docs} if isinstance(docs, Mapping) else docs.get_many(doc_ids)
-    return {doc_id: _text(document) for doc_id, document in found.items()}
-
-
-def _text(document: Any) -> str:
-    return str(document.default_text() if hasattr(document, "default_text") else getattr(document, "text", document))
+    """doc_id -> text, of those documents that a docs_store of ir_datasets has."""
+    found = docs.get_many(doc_ids).items()
+    return {key: str(one.default_text() if hasattr(one, "default_text") else one.text) for key, one in found}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.corpora.answers import answer_passages, say_missing
-from rubric_measures.corpora.collections import load_collection, texts_of
+from rubric_measures.corpora.collections import Collection, load_collection, texts_of
 from rubric_measures.corpora.loading import (
     File,
     PassageRecords,
@@ -37,7 +37,6 @@ from rubric_measures.records.models import GradedPassage, Judgment, PassageData,
 from rubric_measures.types.entities import Gap, Qrel, Ranking, Run
 
 if TYPE_CHECKING:
-    from rubric_measures.corpora.collections import Collection
     from rubric_measures.corpora.loading import AnyRun, Runs
 
 
@@ -166,19 +165,15 @@ def pool(
         is_one = isinstance(runs, Answer | Mapping) or is_file(runs) or are_rows(runs) or not isinstance(runs, Iterable)
         several = [runs] if is_one else list(runs)  # type: ignore[arg-type]
         queries, judgments = (named_files(one, stack) for one in (queries, judgments))
-        docs: Any = collection if isinstance(collection, dict) and not are_rows(collection) else None
-        source = named_files(collection, stack) if docs is None else None
+        source = named_files(collection, stack)
         keep_inputs(output, *several, queries, judgments, *(source if isinstance(source, list | tuple) else [source]))
-        known = load_collection(source)
-        if known is not None and known.has_docs():
-            docs = known.docs_store()
-        read, answers = _read(several, stack)
-        if known is not None and not several:
-            read, answers = list(known.runs.values()), list(known.answers)
+        known = load_collection(source) or Collection("nothing")
+        docs: Any = known.docs_store() if known.has_docs() else None
+        read, answers = _read(several, stack) if several else (list(known.runs.values()), list(known.answers))
         if not read and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
         asked: Any = read_queries(queries) if isinstance(queries, str) else queries
-        if asked is None and known is not None and known.has_queries():
+        if asked is None and known.has_queries():
             asked = known.query_texts
         rows: Any = judgments
         if isinstance(judgments, str):
@@ -186,7 +181,7 @@ def pool(
         elif grader is not None:
             raise InputError("a grader is chosen only in a table of labels; leave it out", settings=("grader",))
         elif judgments is None:
-            rows = known.judgments if known is not None else ()
+            rows = known.judgments
         titles = asked if isinstance(asked, Mapping) else {}
         asked = None if asked is None else list(asked)
         answers.sort(key=lambda answer: answer[:2])
@@ -196,48 +191,42 @@ def pool(
         if twice:
             raise InputError(f"two runs are called {twice[0]!r}; give one of them another tag")
         labels = _labels_of(rows)
-        # Query -> what of it each run ranks first.
-        ranked: dict[str, list[Run]] = {query_id: [] for query_id in (labels if judged else ())}
+        # Query -> document -> where runs rank it.
+        places: dict[str, dict[str, list[RankingEntry]]] = {}
         for run in sorted(read, key=lambda run: run.run_id):
-            for query_id, ranking in run.rankings.items():
-                first = Ranking(ranking.doc_ids[:depth], ranking.scores[:depth])
-                ranked.setdefault(query_id, []).append(Run(run.run_id, {query_id: first}))
-        order = _query_order(found.keys() | ranked.keys(), asked)
-        wanted = {query_id: list(labels.get(query_id, ())) if judged else [] for query_id in order}
+            first = {one: Ranking(of.doc_ids[:depth], of.scores[:depth]) for one, of in run.rankings.items()}
+            for (query_id, doc_id), of_run in places_of_runs([Run(run.run_id, first)]).items():
+                if not isinstance(doc_id, Gap):
+                    places.setdefault(query_id, {}).setdefault(doc_id, []).extend(of_run)
+        for query_id, of_query in labels.items() if judged else ():
+            for doc_id in of_query:
+                places.setdefault(query_id, {}).setdefault(doc_id, [])
+        order = _query_order(found.keys() | places.keys(), asked)
         if hasattr(docs, "keep"):
-            ids = {doc_id for of_query in wanted.values() for doc_id in of_query}
-            runs_of = (run for query_id in order for run in ranked.get(query_id, ()))
-            ids.update(*(ranking.doc_ids for run in runs_of for ranking in run.rankings.values()))
-            docs.keep(ids)
+            docs.keep({doc_id for query_id in order for doc_id in places.get(query_id, ())})
 
         def groups() -> Iterator[QueryPassages]:
             left_out: list[str] = []
             for query_id in order:
                 members = {one.doc_id: one for one in found.get(query_id, {}).values()}
-                at = places_of_runs(ranked.get(query_id, ()))
-                places = {doc_id: of_doc for (_, doc_id), of_doc in at.items() if not isinstance(doc_id, Gap)}
-                for doc_id in wanted[query_id]:
-                    if doc_id not in members:
-                        places.setdefault(doc_id, [])
-                if docs is None and places:
+                others = {one: at for one, at in places.get(query_id, {}).items() if at or one not in members}
+                if docs is None and others:
                     problem = "the runs need a collection with the texts of their documents; name one"
                     raise InputError(problem, settings=("collection",))
-                texts = texts_of(docs, list(places)) if docs is not None else {}
-                lost = sorted(set(places).difference(texts))
+                texts = texts_of(docs, list(others)) if others else {}
+                lost = sorted(others.keys() - texts.keys())
                 if lost and missing == "error":
-                    text = f"query {query_id!r}: {len(lost)} of {len(places)} pooled documents (such as {lost[0]})"
+                    text = f"query {query_id!r}: {len(lost)} of {len(others)} pooled documents (such as {lost[0]})"
                     text += " are not in the collection; name that of the runs, or skip them"
                     raise InputError(text, settings=("collection", "missing"))
                 left_out.extend(lost)
-                if clash := next((doc_id for doc_id in places if doc_id in members), None):
+                if clash := next((doc_id for doc_id in others if doc_id in members), None):
                     raise InputError(f"query {query_id!r}: {clash!r} names a document and a passage of an answer")
-                members |= {one: _Member(one, text, places[one], {}) for one, text in texts.items()}
+                members |= {one: _Member(one, text, others[one], {}) for one, text in texts.items()}
                 # The workbench wants a title beside each judgment.
                 title, of_query = titles.get(query_id) or query_id, labels.get(query_id, {})
                 passages = [_passage(one, query_id, of_query.get(one.doc_id), title) for one in members.values()]
-                passages.sort(
-                    key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id)
-                )
+                passages.sort(key=lambda one: (min([1 << 60, *(at.rank for at in one.rankings)]), one.doc_id))
                 if passages:
                     yield QueryPassages(query_id, passages)
             if left_out:
