@@ -407,8 +407,12 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], coefficients:
         cells[Column("pooled_kendall", is_ranged=True)] = lambda row: ranged(row[1].pooled_kendall)
     # By simulation, see benchmarks/README.md.
     narrow = " (of 20 runs or more these may hold only 84 to 89 %)" * any(len(one.runs) >= 20 for one in found)
-    if any(one.resampled and one.interval is not None for each in found for one in each.coefficients):
-        notes.append(f"intervals of coefficients: the same queries of both sides are drawn again{narrow}")
+    drawn = [each for each in found if any(one.resampled and one.interval is not None for one in each.coefficients)]
+    if drawn:
+        of = "the same queries of both sides are drawn again"
+        if any(each.query_kendall is None for each in drawn):
+            of = "the leaderboard's queries are drawn again, and official scores are taken as given"
+        notes.append(f"intervals of coefficients: {of}{narrow}")
     return declared(results, cells, notes=notes)
 
 

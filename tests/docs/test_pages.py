@@ -33,7 +33,7 @@ def test_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     shutil.copytree(ROOT / "resources" / "example", "example")
     shown = commands("analysis", "sh")
     names = ["leaderboard"] * 2 + ["compare"] * 2 + ["correlate"] * 2 + ["leaderboard", "correlate", "qrels"]
-    names += ["agreement"] * 4 + ["power", "check", "check", "check", "leaderboard"]
+    names += ["agreement"] * 3 + ["qrels", "agreement", "power", "check", "check", "check", "leaderboard"]
     assert [command[0] for command in shown] == names
     # The example has nine queries, and ten tell how many are needed.
     outputs = [run([command], capsys, (command[0] == "power",))[0] for command in shown]
