@@ -63,7 +63,7 @@ FILES: dict[str, Any] = {
         "asked": AskedCorrelation,
     },
     "agreement": {
-        "format": Literal["rubric_measures agreement 4"],
+        "format": Literal["rubric_measures agreement 5"],
         "sources": list[str],
         "only_in": list[int],
         "alpha_all": dict[str, Interval],

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.comparing import group_letters
-from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
 from rubric_measures.analysis.resampling import (
     USUAL_DRAWS,
     Drawn,
@@ -35,7 +34,7 @@ from rubric_measures.analysis.resampling import (
     without_width,
 )
 from rubric_measures.base.errors import InputError, counted, some_of
-from rubric_measures.base.tables import Cell, Column, Ranged, Report, Reported, Table, columns, declared, plain
+from rubric_measures.base.tables import Cell, Column, Report, Reported, Table, columns, declared, plain
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import refuse_unreachable
 from rubric_measures.types.scales import Scale
@@ -313,7 +312,6 @@ class GraderRow:
         labels: the labels that occur, ascending.
         confusion: rows are the truth's labels, columns the grader's.
         cutoffs: the labels binarised, a pair of cutoffs each.
-        leaderboard: the leaderboard that its labels make of runs, against the truth's; None without runs.
     """
 
     grader: LabelSource
@@ -324,7 +322,6 @@ class GraderRow:
     labels: tuple[int, ...]
     confusion: tuple[tuple[int, ...], ...]
     cutoffs: tuple[AtCutoff, ...]
-    leaderboard: LeaderboardCorrelation | None = None
 
     @property
     def name(self) -> str:
@@ -414,7 +411,7 @@ class SourceAgreement(Reported):
         For programs several graders are a row each, with `low:` and `high:` before the ends of intervals.
         """
         content = {
-            "format": "rubric_measures agreement 4",
+            "format": "rubric_measures agreement 5",
             "sources": self.names,
             "only_in": self.only_in,
             "alpha_all": self.alphas,
@@ -605,13 +602,8 @@ def _in_full(board: SourceAgreement) -> Iterator[Table]:
     yield Table(columns([f"{board.truth.name} \\ {row.name}", *map(str, row.labels), "total"]), rows)
 
 
-def _coefficient(row: GraderRow, index: int) -> Ranged | None:
-    found = row.leaderboard.coefficients[index] if row.leaderboard else None
-    return None if found is None else Ranged(found.value, *found.ends)
-
-
 def _graders(board: SourceAgreement) -> Table:
-    """A row a grader; people see the cutoffs and leaderboards in tables of their own."""
+    """A row a grader; people see the cutoffs in a table of their own."""
     first = board.rows[0]
     cells: dict[Column | str, Callable[[GraderRow], Cell]] = {
         "grader": lambda row: row.name,
@@ -630,11 +622,6 @@ def _graders(board: SourceAgreement) -> Table:
         for rate in _RATES:
             head = programs(f"{rate}>={at.truth}/{at.grader}")
             cells[head] = lambda row, place=place, rate=rate: ranged(getattr(row.cutoffs[place], rate))  # type: ignore[misc]
-    ranked = next((row.leaderboard for row in board.rows if row.leaderboard is not None), None)
-    for index, one in enumerate(ranked.coefficients if ranked else ()):
-        cells[programs(one.name)] = lambda row, index=index: _coefficient(row, index)  # type: ignore[misc]
-    if ranked:
-        cells[Column("worst_run", only="programs")] = _worst_run
     kappa = first.statistics["kappa"]
     few = few_queries(kappa.units) if len(board.rows) > 1 else ""
     shown = ((f"{name} of {row.name}", row.statistics.get(name)) for row in board.rows for name in _SHOWN)
@@ -644,11 +631,6 @@ def _graders(board: SourceAgreement) -> Table:
         *without_width(shown),
     ]
     return declared(board.rows, cells, notes=notes)
-
-
-def _worst_run(row: GraderRow) -> str | None:
-    found = row.leaderboard
-    return found.worst_run if found is not None and found.worst_drop else None
 
 
 def _further_tables(board: SourceAgreement) -> Iterator[Table]:
@@ -663,13 +645,3 @@ def _further_tables(board: SourceAgreement) -> Iterator[Table]:
         counts = ["both", "truth only", "grader only", "neither"]
         heads = ["grader", "truth / grader", *counts, "kappa", "TPR", "TNR", "F1"]
         yield Table(columns(heads), rows, notes=without_width(shown))
-    ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
-    if ranked:
-        first = ranked[0][1]
-        heads = [f"leaderboard by {first.measure}", "runs", *(one.name for one in first.coefficients)]
-        rows = [
-            [row.name, len(found.runs), *(_coefficient(row, index) for index in range(len(first.coefficients))),
-             _worst_run(row)]
-            for row, found in ranked
-        ]  # fmt: skip
-        yield Table(columns([*heads, "run that drops most"]), rows)

@@ -14,7 +14,6 @@ from itertools import chain, permutations
 from pathlib import Path
 from typing import Literal
 
-from ir_measures import Qrel
 from msgspec import structs
 
 from rubric_measures.analysis.agreement import (
@@ -23,13 +22,6 @@ from rubric_measures.analysis.agreement import (
     SourceAgreement,
     compare_sources,
     kappa_of_confusion,
-)
-from rubric_measures.analysis.boards import score
-from rubric_measures.analysis.leaderboards import (
-    LeaderboardCorrelation,
-    RunScores,
-    correlate_leaderboards,
-    scores_of_board,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws
 from rubric_measures.base.errors import InputError, naming, tell, warn
@@ -40,7 +32,6 @@ from rubric_measures.corpora.loading import (
     PassageRecords,
     Passages,
     Rows,
-    Runs,
     are_rows,
     bank_of,
     content_of,
@@ -51,8 +42,6 @@ from rubric_measures.corpora.loading import (
     named_files,
     passages_of,
     refuse_choice,
-    run_list,
-    run_of,
 )
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.judged import GRADES, OF_TABLES
@@ -75,16 +64,12 @@ from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING
 
 _JUDGMENTS = "judgments:"
-# τ, τ_AP, ρ and the largest rank drop.
-_COEFFICIENTS = ("kendall", "tau_ap", "spearman", "max_rank_drop")
 
 
 def agreement(
     *sources: Gradable,
     items: bool = False,
     cutoff: Iterable[tuple[int, int]] = (),
-    runs: Runs | None = None,
-    measure: str | None = None,
     draws: Draws = USUAL_DRAWS,
     bank: Bank | None = None,
     grader: str | Grader | None = None,
@@ -109,8 +94,6 @@ def agreement(
         items: compare item grades, not labels of passages, which are the highest grade of their items. `write_qrels`
             makes other labels.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
-        runs: TREC runs: the leaderboard that each grader's labels make of them is correlated with the truth's.
-        measure: of these leaderboards; nDCG@10 by default.
         draws: of the intervals over queries; no rounds for none.
         bank: the test bank of records.
         grader: whose grades of records or of a table count: a name, or `model=…,scale=0-5:4`, whose scale says the
@@ -123,10 +106,6 @@ def agreement(
         InputError: fewer than two sources, one that is there twice, nothing in common, or an argument without effect.
     """
     wanted, second = Grader.parse(grader), grader_of(grader_b)
-    if runs is not None and items:
-        raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
-    if measure is not None and runs is None:
-        raise InputError("a measure needs runs; name them, too", settings=("measure", "runs"))
     with contextlib.ExitStack() as stack:
         # Judgments and labels of records that are alone are two sources.
         is_named = [is_file(one) or (len(sources) == 1 and not are_rows(one)) for one in sources]
@@ -143,28 +122,9 @@ def agreement(
         # Of records alone their judgments were added.
         truth=int(len(given) > len(sources)),
     )
-    made = result if runs is None else _with_leaderboards(result, runs, measure or "nDCG@10", draws)
     if notes:
-        say(made.notes)
-    return made
-
-
-def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws: Draws) -> SourceAgreement:
-    """The agreement with the leaderboards that the graders' labels make of runs, against the truth's."""
-
-    def scored(grader: LabelSource) -> RunScores:
-        rows = [Qrel(key[0], key[1], int(label)) for key, label in grader.labels.items()]
-        with naming(grader.name):
-            board = score(rows, read, measure, overall=False, notes=False)
-        return scores_of_board(board, board.measures[0])
-
-    def compared(grader: LabelSource) -> LeaderboardCorrelation:
-        return correlate_leaderboards(truth, scored(grader), _COEFFICIENTS, draws, details=False)
-
-    # Each run is read once for all graders.
-    read = [run_of(run) if isinstance(run, str) else run for run in run_list(runs)]
-    truth = scored(result.truth)
-    return replace(result, rows=tuple(replace(row, leaderboard=compared(row.grader)) for row in result.rows))
+        say(result.notes)
+    return result
 
 
 def agreement_tables(

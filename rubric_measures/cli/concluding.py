@@ -72,7 +72,7 @@ def correlate(correlate: Call, *, plot: str | None = None, printed: Printed = Pr
 
 @Command(
     ["rubric_measures.analysis.graders:agreement", "rubric_measures.analysis.graders:agreement_tables"],
-    files={"sources": "SOURCE…"}, spelled={"min_judgment": "--tables", "measure": "-m --measures"}, without=("source",),
+    files={"sources": "SOURCE…"}, spelled={"min_judgment": "--tables"}, without=("source",),
     fields={"draws": ("rounds",)},
 )  # fmt: skip
 def agreement(
@@ -88,7 +88,7 @@ def agreement(
 
     examples:
       rubric_measures agreement assessors.qrels model.qrels --cutoff 2 2
-      rubric_measures agreement assessors.qrels models/*.qrels --runs runs/*.run
+      rubric_measures agreement assessors.qrels models/*.qrels   (a leaderboard of graders)
       rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
       rubric_measures agreement graded.jsonl.gz --tables 1 --format latex
       rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --grader prompt=A --grader-b prompt=B

@@ -153,7 +153,6 @@ agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --grader-b human
 agreement {{exported/graded.jsonl.gz}} --grader assessors=override {_QUICK}
 combine {{exported/graded.jsonl.gz}} --grader lexical:1 --grader human:bob -o out/p.jsonl
 combine {{exported/graded.jsonl.gz}} --by prefer --grader human:bob --grader lexical:1 -o out/p.jsonl
-agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4 --runs {_RUNS}
 compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}
 compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction bh {_QUICK} --format json
 compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}

@@ -203,13 +203,11 @@ def test_what_is_wrong_is_one_line(
     assert said in err and end in err, err
     # Whatever else is read is not to blame.
     Path("board.json").write_text(board_file({"alpha": {}, "beta": {}}))
-    Path("a.qrels").write_text("q1 0 d1 1\n")
-    Path("b.qrels").write_text("q1 0 d1 1\n")
     graded, run = "graded.jsonl.gz", "alpha.run"
     for command in (
         ["leaderboard", graded, run], ["leaderboard", graded], ["evaluate", graded, run],
         ["correlate", "board.json", graded],
-        ["agreement", "a.qrels", "b.qrels", "--runs", run], ["check", graded, run, "--pool-depth", "1"],
+        ["check", graded, run, "--pool-depth", "1"],
     ):  # fmt: skip
         assert main([*command, *["-m"] * (command[0] != "evaluate"), "mine.py:Wrong"]) == 2
         said = "rubric_measures: mine.py: there is no such file; it should have the measure Wrong"
