@@ -78,18 +78,23 @@ def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, 
     return {}
 
 
+def _at(value: Any, *path: Any) -> Any:
+    """What stands at a path of what an endpoint says; None where something else is on the way."""
+    for step in path:
+        if not isinstance(value, dict if isinstance(step, str) else list):
+            return None
+        value = value.get(step) if isinstance(value, dict) else next(iter(value[step:]), None)
+    return value
+
+
 def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) -> Reply | Trouble:
-    message = choice.get("message")
-    fields: Mapping[str, Any] = message if isinstance(message, Mapping) else {}
-    text = _text_of(fields.get("content"))
-    refusal, finish = _text_of(fields.get("refusal")), choice.get("finish_reason")
+    text, refusal = (_text_of(_at(choice, "message", name)) for name in ("content", "refusal"))
+    finish = choice.get("finish_reason")
     is_label = not request.options.get("explain")
     if text is not None and is_label and str(request.options.get("structured", "off")).startswith("json_schema"):
         text = _unwrapped(text, request.labels)
-    usage = body.get("usage")
-    counts: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
-    shown, written, of_these = _tokens(counts)
-    paid = shown, written, {**_kept(choice, body, request, fields), **of_these}
+    shown, written, of_these = _tokens(body.get("usage"))
+    paid = shown, written, {**_kept(choice, body, request), **of_these}
     if refusal:
         return Reply(text or refusal, "refused", one_line(f"the model refused: {refusal}"), *paid)
     end = finish.lower() if isinstance(finish, str) else ""
@@ -105,36 +110,31 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     return Reply(text, "ok", "", *paid)
 
 
-def _kept(
-    choice: Mapping[str, Any], body: Mapping[str, Any], request: Request, fields: Mapping[str, Any]
-) -> dict[str, object]:
+def _kept(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) -> dict[str, object]:
     """What else of an answer is worth keeping: also what a model thought, where the endpoint says it apart."""
     said = {"model": body.get("model"), "system_fingerprint": body.get("system_fingerprint")}
     said["finish_reason"] = choice.get("finish_reason")
     raw: dict[str, object] = {field: value for field, value in said.items() if isinstance(value, str)}
-    if request.labels and (scores := _first_token_scores(choice.get("logprobs"))):
+    if request.labels and (scores := _first_token_scores(choice)):
         raw["first_token_logprobs"] = scores
-    if thoughts := _text_of(fields.get("reasoning_content")) or _text_of(fields.get("reasoning")):
+    message = choice.get("message")
+    if thoughts := _text_of(_at(message, "reasoning_content")) or _text_of(_at(message, "reasoning")):
         raw["thinking"] = thoughts
     return raw
 
 
-def _tokens(usage: Mapping[str, Any]) -> tuple[int, int, dict[str, object]]:
+def _tokens(usage: object) -> tuple[int, int, dict[str, object]]:
     """The tokens shown and written; and how many of these were thoughts, or came from the endpoint's own cache.
 
     Some endpoints leave thoughts out of what was written, and only the total has them.
     """
-    shown, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    unsaid = max(0, _count(usage.get("total_tokens")) - shown - written) if shown else 0
-    thought = _count(_part(usage, "completion_tokens_details", "reasoning_tokens"))
-    stored = _count(_part(usage, "prompt_tokens_details", "cached_tokens") or usage.get("prompt_cache_hit_tokens"))
+    shown, written, total = (_count(_at(usage, f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    unsaid = max(0, total - shown - written) if shown else 0
+    thought = _count(_at(usage, "completion_tokens_details", "reasoning_tokens") or _at(usage, "reasoning_tokens"))
+    cached = _at(usage, "prompt_tokens_details", "cached_tokens") or _at(usage, "cached_tokens")
+    stored = _count(cached or _at(usage, "prompt_cache_hit_tokens"))
     of_these = {"reasoning_tokens": thought or unsaid, "cached_tokens": min(stored, shown)}
     return shown, written + unsaid, {name: count for name, count in of_these.items() if count}
-
-
-def _part(usage: Mapping[str, Any], details: str, name: str) -> object:
-    found = usage.get(details)
-    return found.get(name) if isinstance(found, Mapping) else usage.get(name)
 
 
 def _text_of(content: object) -> str | None:
@@ -143,8 +143,7 @@ def _text_of(content: object) -> str | None:
         # Half a surrogate pair can be said in JSON but not in UTF-8, that is in no cache and no file.
         return content if content.isascii() else content.encode("utf-8", "replace").decode("utf-8")
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
-        texts = [part for part in parts if isinstance(part, str)]
+        texts = [text for part in content if isinstance(text := _at(part, "text"), str)]
         return "".join(texts) if texts else None
     return None
 
@@ -152,20 +151,17 @@ def _text_of(content: object) -> str | None:
 def _unwrapped(text: str, labels: tuple[str, ...]) -> str:
     """The label inside the JSON object that the schema asked for; any other text stays as it is."""
     try:
-        value = parse_json(text, lenient=True)
+        label = _at(parse_json(text, lenient=True), _SCHEMA_FIELD)
     except ValueError:
         return text
-    label = value.get(_SCHEMA_FIELD) if isinstance(value, dict) else None
     return label if label in labels else text
 
 
-def _first_token_scores(logprobs: object) -> list[list[object]]:
+def _first_token_scores(choice: object) -> list[list[object]]:
     """(token, log probability) of the candidates for the first token, best first; empty when there are none."""
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    first = content[0] if isinstance(content, list) and content else None
-    given = first.get("top_logprobs") if isinstance(first, Mapping) else None
+    given = _at(choice, "logprobs", "content", 0, "top_logprobs")
     candidates = given if isinstance(given, list) else []
-    scored = [one for one in candidates if isinstance(one, Mapping) and isinstance(one.get("logprob"), int | float)]
+    scored = [one for one in candidates if isinstance(_at(one, "logprob"), int | float)]
     pairs = [(str(one.get("token")), float(one["logprob"])) for one in scored]
     # Infinity and NaN have no JSON.
     return [[token, score] for token, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0])) if abs(score) < 1e30]
@@ -300,11 +296,10 @@ class Endpoint:
             body = None
         if not isinstance(body, dict):
             return Trouble("failure", "the endpoint's answer is no JSON object")
-        choices = body.get("choices")
-        if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-            return _reply_of_choice(choices[0], body, request)
+        if isinstance(choice := _at(body, "choices", 0), dict):
+            return _reply_of_choice(choice, body, request)
         if error := body.get("error"):
-            code = error.get("code") if isinstance(error, Mapping) else None
+            code = _at(error, "code")
             return self.trouble_of(code if isinstance(code, int) and 400 <= code < 600 else 500, body)
         return Trouble("failure", "the endpoint's answer has no choices")
 
