@@ -221,9 +221,8 @@ def asked_in(tables: Sequence[AnswerTable], bank: TestBank | None) -> Questions:
             where, first = asked.answers.setdefault((query_id, row.run_id), (f"{table.name}:{row.line}", row))
             if first is not row:
                 problem = f"{row.run_id} answers {short(row.query)} a second time (before: {where}); keep one, or name "
-                raise FormatError(
-                    f"{problem}a column that tells runs apart", path=table.name, line=row.line, settings=("columns",)
-                )
+                problem += "a column that tells runs apart"
+                raise FormatError(problem, path=table.name, line=row.line, settings=("columns",))
             if row.reference and asked.references.setdefault(query_id, row.reference) != row.reference:
                 problem = f"{short(row.query)} has another reference answer in a row above; keep one"
                 raise FormatError(problem, path=table.name, line=row.line, field=table.columns["reference"])
@@ -279,10 +278,8 @@ def _two_ids(tables: Sequence[AnswerTable]) -> FormatError | None:
         for key in (("id", row.query_id), ("text", row.query)):
             first = known.setdefault(key, row)
             if (first.query_id, first.query) != (row.query_id, row.query):
-                problem = (
-                    f"{short(first.query)} has the id {first.query_id}, and {short(row.query)} the id {row.query_id}"
-                )
-                problem += "; an id is that of a query, one for all runs"
+                problem = f"{short(first.query)} has the id {first.query_id}, and {short(row.query)} the id "
+                problem += f"{row.query_id}; an id is that of a query, one for all runs"
                 return FormatError(problem, path=table.name, line=row.line, settings=("columns",))
     return None
 

@@ -171,21 +171,16 @@ def _answers_of_runs(groups: Sequence[QueryPassages]) -> tuple[dict[_Pair, str],
 def _check_assignable(scale: Scale | None) -> None:
     """Refuses grades that would mean something else as assignments; says where they mean it in part."""
     if scale is None or scale[:2] != ASSIGNED[:2]:
-        raise InputError(
-            f"assignments are grades on the scale {ASSIGNED} (support, partial support), and these are on "
-            f"{scale or 'none that is known'}; if they are assignments, say their scale",
-            settings=("scale",),
-        )
+        problem = f"assignments are grades on the scale {ASSIGNED}, and these are on {scale or 'none that is known'}"
+        raise InputError(f"{problem}; if they are assignments, say their scale", settings=("scale",))
     if scale[:4] != ASSIGNED[:4]:
         warn("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
 
 
 def _judgments_to_labels(tasks: Sequence[Row], options: Options) -> list[support.SupportAnswer]:
     if not options.answers:
-        raise InputError(
-            "support judgments say nothing of sentences that cite nothing; name the answers that they are about",
-            settings=("answers",),
-        )
+        problem = "support judgments say nothing of sentences that cite nothing"
+        raise InputError(f"{problem}; name the answers that they are about", settings=("answers",))
     return support.answers_of_judgments(tasks, options.answers)
 
 
@@ -193,10 +188,8 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[banks.
     """The sentences of answers whose citations are judged; other records say nothing of their items but ids."""
     sentences = {group.query_id: sentence_items(models.cited_answers(group)) for group in groups}
     if not any(sentences.values()):
-        raise InputError(
-            "is no test bank: these graded records name their items by id alone; records of answers with citations "
-            "hold their texts"
-        )
+        problem = "is no test bank: these graded records name their items by id alone"
+        raise InputError(f"{problem}; records of answers with citations hold their texts")
     kept = {query_id: tuple(item for item in items if item.text.strip()) for query_id, items in sentences.items()}
     blank = sum(len(items) - len(kept[query_id]) for query_id, items in sentences.items())
     warn("%d sentences without text left out; a bank holds texts", blank)

@@ -205,8 +205,7 @@ def _folder(folder: Path, of_items: bool) -> Collection:
     files = _files_in(folder)
     if not files:
         raise UnknownCollectionError(
-            f"{folder}: holds no documents (docs.*, corpus.*), queries.tsv, qrels.txt, banks, runs or "
-            "records; name files of documents one by one"
+            f"{folder}: holds no documents (docs.*), queries.tsv, qrels.txt, …; name its files"
         )
     return Collection(
         str(folder),

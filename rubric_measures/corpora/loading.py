@@ -821,10 +821,8 @@ def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> 
     except InputError:
         raise
     except (ArithmeticError, AttributeError, KeyError, RuntimeError, TypeError, ValueError):
-        raise InputError(
-            f"{called}: is no run; give a run file, a frame or rows with query_id, doc_id and score, or query -> "
-            "document -> score"
-        ) from None
+        problem = f"{called}: is no run; give a run file, a frame or rows with query_id, doc_id and score, or "
+        raise InputError(f"{problem}query -> document -> score") from None
 
 
 def _rows(run: Any) -> Iterable[tuple[str, str, float]]:

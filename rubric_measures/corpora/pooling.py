@@ -78,11 +78,8 @@ def _labels_of(judgments: Iterable[Qrel]) -> dict[str, dict[str, float]]:
     for row in judgments:
         of_query = labels.setdefault(row.query_id, {})
         if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
-            raise InputError(
-                f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
-                "judgments of items cannot be pooled; give one label a document",
-                settings=("judgments",),
-            )
+            problem = f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; give one label a document"
+            raise InputError(problem, settings=("judgments",))
     return labels
 
 

@@ -69,27 +69,18 @@ class RunFile(Struct):
     """What is known of a file so far.
 
     Attributes:
-        path: the file.
         rules: those of its form, which the first part tells where a track has several.
         topics: the topics, where they are known.
         form: the type of a part, an answer or a bank of nuggets, by these rules.
-        found: the findings.
         run_ids: run -> the first line that names it.
         answered: topic -> the first line that answers it.
     """
 
-    path: str
     rules: TrackRules
     topics: QueryFile | None
     form: Any = None
-    found: list[Finding] = field(default_factory=list)
     run_ids: dict[str, int] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
-
-    def add(self, kind: str, problem: str, line: int = 0, topic: str = "") -> None:
-        """Notes a finding; the rules say how grave its kind is."""
-        severity: Severity = "warning" if kind in self.rules.warnings else "error"
-        self.found.append(Finding(severity, self.path, line, topic, kind, in_number(problem)))
 
 
 # Whether something is wrong, of which kind, and what.
@@ -202,35 +193,40 @@ def _content(run: RunFile, topic: str, content: Mapping[str, Any]) -> Rows:
     yield strange, "ids", f"{len(strange)} ids are none of the collection ({rules.ids}): {_listed(strange)}"
 
 
-def _checked(path: str, possible: Sequence[TrackRules], topics: QueryFile | None) -> RunFile:
-    """What is wrong with a file; of several rules, those of its form count."""
-    run, line = RunFile(path, possible[0], topics), 0
+def _checked(path: str, possible: Sequence[TrackRules], topics: QueryFile | None) -> list[Finding]:
+    """What is wrong with a file, and at last with all of it; of several rules, those of its form count."""
+    run, found, line = RunFile(possible[0], topics), list[tuple[int, str, str, str]](), 0
     try:
         for line, data in json_texts(path):
             try:
                 content = parse_json(data.decode("utf-8"))
             except ValueError as error:
-                run.add("form", error.problem if isinstance(error, FormatError) else "is not UTF-8", line)
-                content = None
-            if isinstance(content, dict):
-                _add(run, possible, line, content)
-            elif content is not None:
-                run.add("form", "is no JSON object", line)
+                found.append((line, "", "form", error.problem if isinstance(error, FormatError) else "is not UTF-8"))
+            else:
+                found += _of_line(run, possible, line, content)
             if run.form is None:
                 # Nor will all other lines be read.
                 break
     except FormatError as error:
-        run.add("form", error.problem, error.line or 0)
-    if not line and not run.found:
-        run.add("form", "is empty; expected a run")
+        found.append((error.line or 0, "", "form", error.problem))
+    if not line and not found:
+        found.append((0, "", "form", "is empty; expected a run"))
     missing = [topic for topic in (topics.texts if topics is not None else ()) if topic not in run.answered]
     if run.form is not None and missing:
-        run.add("missing", f"{len(missing)} topics have no answer, and score 0: {_listed(missing)}")
-    return run
+        found.append((0, "", "missing", f"{len(missing)} topics have no answer, and score 0: {_listed(missing)}"))
+    return [
+        Finding("warning" if kind in run.rules.warnings else "error", path, line, topic, kind, in_number(problem))
+        for line, topic, kind, problem in sorted(found, key=lambda one: one[0] == 0)
+    ]
 
 
-def _add(run: RunFile, possible: Sequence[TrackRules], line: int, content: dict[str, Any]) -> None:
-    """Notes what is wrong with an answer or a bank, the first of which tells the form of the file."""
+def _of_line(
+    run: RunFile, possible: Sequence[TrackRules], line: int, content: Any
+) -> Iterator[tuple[int, str, str, str]]:
+    """What is wrong with an answer or a bank, the first of which tells the form of the file."""
+    if not isinstance(content, dict):
+        yield line, "", "form", "is no JSON object"
+        return
     if run.form is None:
         run.rules = next((one for one in possible if one.sentences in content), run.rules)
         run.form = _form_of(run.rules)
@@ -247,9 +243,7 @@ def _add(run: RunFile, possible: Sequence[TrackRules], line: int, content: dict[
     except FormatError as error:
         # The first field that does not fit.
         rows = chain(rows, [(True, "form", f"{error.field}: {error.problem}" if error.field else error.problem)])
-    for is_wrong, kind, problem in rows:
-        if is_wrong:
-            run.add(kind, problem, line, topic)
+    yield from ((line, topic, kind, problem) for is_wrong, kind, problem in rows if is_wrong)
 
 
 def check_run(files: File | Iterable[File], track: str, *, topics: File | Mapping[str, str] | None = None) -> Findings:
@@ -288,11 +282,10 @@ def check_run(files: File | Iterable[File], track: str, *, topics: File | Mappin
             if blank := [query_id for query_id, text in asked.texts.items() if not text.strip()]:
                 raise FormatError(f"topic {blank[0]!r} has no text", path=name)
         shown = {stack.enter_context(file_path(one)): _shown(one) for one in listed(files)}
-        checked = [_checked(path_name(name), rules, asked) for name in shown]
+        found = [one for name in shown for one in _checked(path_name(name), rules, asked)]
     if asked is None:
         text = "no topics were given: missing and unknown ones, and lengths that stand there, are not looked for"
         warn(text, settings=("topics",))
-    found = [one for file in checked for one in sorted(file.found, key=lambda one: (one.line == 0, one.line))]
     errors = sum(one.severity == "error" for one in found)
     tell(f"{errors} errors, {len(found) - errors} warnings in {counted(len(shown), 'file')}")
     return Findings(one._replace(path=shown[one.path]) for one in found)

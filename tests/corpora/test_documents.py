@@ -191,7 +191,7 @@ def test_several_files(tmp_path: Path, run: str, capsys: pytest.CaptureFixture[s
     # A folder has its files under names that tell what they are.
     capsys.readouterr()
     assert main(["pool", run, "-c", str(parts), "-o", str(tmp_path / "more.jsonl")]) == 2
-    assert "parts: holds no documents (docs.*, " in capsys.readouterr().err
+    assert "parts: holds no documents (docs.*), " in capsys.readouterr().err
     # A part is not replaced.
     assert main(["pool", run, *several, "-o", str(parts / "part2.jsonl")]) == 2
     assert "would be replaced" in capsys.readouterr().err
