@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
@@ -205,11 +205,14 @@ class Leaderboard(Struct, frozen=True):
         if unscored:
             why = "the grades of all their items failed, or no item has a positive weight"
             notes.append(Note(f"{counted(unscored, 'value')} without a score: {why}"))
-        share, run = min(((share, run) for run, of in graded_shares(self).items() for share in of), default=(1.0, ""))
+        shares = [(share, run, name) for run, of in graded_shares(self).items() for name, share in of.items()]
+        share, run, name = min(shares, default=(1.0, "", ""))
         if self.inexact is not None and not inexact:
             notes.append(Note("the scores are exact, as if every grade had been asked", (), False))
         elif share < 1:
-            text = f"grades exist for {100 * share:.1f} % of what the least covered run ({run}) needs"
+            text = f"grades exist for {100 * share:.1f} % of what {name} needs of run {run}, the least covered"
+            if self.signature.settings.get("bank", "") is None and _has_items(self.measures):
+                text += "; the items are those that occur there, as no test bank was given"
             notes.append(Note(text, (run,), False))
         return [*notes, *self.wrapped]
 
@@ -241,16 +244,25 @@ def worst_failed(cells: Mapping[str, Mapping[str, Cell]]) -> tuple[float, str, s
     return max(shares, key=lambda found: found[0], default=(0.0, "", ""))
 
 
-def graded_shares(board: Leaderboard) -> dict[str, list[float]]:
-    """run_id -> the shares of the grades that exist of those that its scores need, in [0, 1].
+def _has_items(measures: Iterable[str]) -> bool:
+    """Whether one of the measures has the items of the bank for its denominator."""
+    from rubric_measures.measures.measure import ItemMeasure, kind_of
+
+    return any(isinstance(kind_of(name), ItemMeasure) for name in measures)
+
+
+def graded_shares(board: Leaderboard) -> dict[str, dict[str, float]]:
+    """run_id -> measure -> the share of the grades that exist of those that the score needs, in [0, 1].
 
     Beside measures over grades, those over judgments say nothing: their share is of judgments.
     """
     from rubric_measures.measures.measure import is_standard
 
     names = [name for name in board.measures if not is_standard(name)] or board.measures
-    shares = {run_id: [row[name].coverage for name in names] for run_id, row in board.cells.items()}
-    return {run_id: [share for share in of_run if share is not None] for run_id, of_run in shares.items()}
+    return {
+        run_id: {name: share for name in names if (share := row[name].coverage) is not None}
+        for run_id, row in board.cells.items()
+    }
 
 
 def board_tables(board: Leaderboard, places: int = 4) -> Iterator[Table]:
@@ -264,11 +276,11 @@ def board_tables(board: Leaderboard, places: int = 4) -> Iterator[Table]:
 
 def _board_table(board: Leaderboard, places: int) -> Table:
     """A row a run, best first: mean ± standard error by each measure, and the least coverage; below the best score."""
-    from rubric_measures.measures.measure import ItemMeasure, kind_of
+    from rubric_measures.measures.measure import kind_of
 
     rows, graded = [], graded_shares(board)
     for run_id in board.ranking():
-        cells, shares, row = board.cells[run_id], graded[run_id], [run_id]
+        cells, shares, row = board.cells[run_id], graded[run_id].values(), [run_id]
         for name in board.measures:
             error = cells[name].standard_error
             spread = "" if error is None else f" ± {number(error, places)}"
@@ -278,8 +290,7 @@ def _board_table(board: Leaderboard, places: int) -> Table:
     said: dict[str, list[str]] = {}
     for name, best in board.best.items():
         measure = kind_of(name)
-        is_union = isinstance(measure, ItemMeasure)
-        what = " (all graded passages together)" if is_union else " (the best ranking)" if measure else ""
+        what = " (all graded passages together)" if _has_items([name]) else " (the best ranking)" if measure else ""
         said.setdefault(what, []).append(f"{name} {number(best.mean, places)}")
     scores = "; ".join(", ".join(scores) + what for what, scores in said.items())
     heads = columns(["run", *board.measures, "grades"])

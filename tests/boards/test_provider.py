@@ -215,7 +215,8 @@ def test_counts_of_what_is_graded(tmp_path: Path) -> None:
         "1 query of run run is not graded and was left out (such as q2)",
         "up to 1 grade that a score needed failed (25.0 % of what RubricCover(rel=4)@20 needs of run run): many; read "
         "the bounds of the scores",
-        "grades exist for 25.0 % of what the least covered run (run) needs",
+        "grades exist for 25.0 % of what RubricCover(rel=4)@20 needs of run run, the least covered; the items are "
+        "those that occur there, as no test bank was given",
     ]
     assert [metric.value for metric in evaluation.metrics] == [1.0]
     zero = evaluate(load_records(path, on_failed="zero"), run, "RubricCover(rel=4)@20")
