@@ -5,6 +5,7 @@ How many queries an experiment needs, from the per-query scores of a board that 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from functools import cached_property
 from itertools import chain, groupby
 from operator import attrgetter
 from statistics import fmean
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from ir_measures.measures.base import Measure
@@ -52,6 +53,12 @@ from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
 from rubric_measures.measures.measure import column_named, parse_measures
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import as_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rubric_measures.analysis.plots import DotPanel
+
 
 # How many measures the table of all has.
 _OVERVIEW = 7
@@ -170,6 +177,52 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
                 warn(text + "; %s has the fewest, %d", *said)
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
                 warn("no p-value of %d pairs: %s", count, reason or "so few queries or rounds decide nothing")
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
+
+        Args:
+            path: the figure to write (none, where it is left out): .pdf, .svg or .png; further
+                measures are `NAME-2.svg` and so on.
+
+        Returns:
+            the figure, which a notebook shows.
+
+        Raises:
+            InputError: another ending, or the file cannot be written.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.analysis.plots import plot_dots, save_figures
+
+        panels = map(self._panel, self.by_measure.values())
+        return save_figures((plot_dots(list(panel.means), [panel], note) for panel, note in panels), path)
+
+    def _panel(self, one: Comparison) -> tuple[DotPanel, str]:
+        """What is drawn of a comparison, and what stands below it."""
+        from rubric_measures.analysis.plots import DotPanel
+
+        interval, over = f"{100 * one.tests.level:.4g} % interval", counted(len(one.queries), "query")
+        if one.baseline is None:
+            ends = {run: (of.low, of.high) for run, of in self.intervals.get(one.measure, {}).items()}
+            queries = {run: list(values.values()) for run, values in self.scores.get(one.measure, {}).items()}
+            note = f"mean, {interval} over {over}; groups by {one.tests.correction}, α = {one.tests.alpha:g}"
+            return DotPanel(one.measure, one.means, ends, queries, one.groups), note
+        pairs = sorted(one.pairs, key=lambda pair: -pair.test.mean_difference)
+        means = {pair.first: pair.test.mean_difference for pair in pairs}
+        ends = {pair.first: (pair.test.low, pair.test.high) for pair in pairs}
+        alike = [pair.first for pair in pairs if not pair.significant]
+        note = f"minus that of {one.baseline}: mean and {interval} ({one.tests.correction}), {over}"
+        return DotPanel(one.measure, means, ends, self._each_query(one), (), 0.0, "", alike), note
+
+    def _each_query(self, comparison: Comparison) -> dict[str, list[float]]:
+        """Each run minus the baseline, query by query."""
+        scores = self.scores[comparison.measure]
+        base = scores[str(comparison.baseline)]
+        return {
+            run: [value - base[query] for query, value in scores[run].items() if query in base]
+            for run in comparison.means
+            if run != comparison.baseline
+        }
 
     def _mean(self, comparison: Comparison, run: str) -> Ranged:
         found = self.intervals.get(comparison.measure, {}).get(run)

@@ -1,4 +1,4 @@
-"""Pictures: boards as dots, scores against scores; how all look, and how they are written.
+"""Pictures: boards as dots, differences, scores; how all look, and how they are written.
 
 How all pictures look: colours, sizes, names of axes, legends; and how numbers are written beside points.
 
@@ -211,6 +211,8 @@ class DotPanel:
         queries: run -> the scores of its queries; of some runs or none.
         groups: runs that cannot be told apart, a group a sequence; empty where nobody asked.
         line: where a line stands: the score of all passages together, or of the best ranking, where it is known.
+        line_name: of the line; no name has no entry in the legend.
+        alike: runs that are not different; their points are hollow.
     """
 
     measure: str
@@ -219,6 +221,8 @@ class DotPanel:
     queries: Mapping[str, Sequence[float]] = field(default_factory=dict)
     groups: Sequence[Sequence[str]] = ()
     line: float | None = None
+    line_name: str = BEST
+    alike: Sequence[str] = ()
 
 
 def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Figure:
@@ -247,7 +251,7 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Fig
         _draw_scores(axes, place, panel)
         _draw_groups(axes, place, panel.groups)
         if panel.line is not None:
-            axes.axvline(panel.line, color="0.35", linewidth=0.9, linestyle=":", label=BEST, gid="line")
+            axes.axvline(panel.line, color="0.35", linewidth=0.9, linestyle=":", label=panel.line_name, gid="line")
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
@@ -268,8 +272,11 @@ def _draw_scores(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
             color=BLUE, linewidth=2.2, label="interval", gid="intervals",
         )  # fmt: skip
     scored = [run for run in place if run in panel.means]
-    means, rows = [panel.means[run] for run in scored], [place[run] for run in scored]
-    axes.plot(means, rows, "o", color=BLUE, markersize=5.5, label="mean" if scored else "", gid="means")
+    alike = {"markerfacecolor": "white", "label": "not significant", "gid": "alike"}
+    for some, more in ((scored, {"label": "mean", "gid": "means"}), (panel.alike, alike)):
+        if some:
+            means, rows = [panel.means[run] for run in some], [place[run] for run in some]
+            axes.plot(means, rows, "o", color=BLUE, markersize=5.5, **more)
     for run in scored:
         axes.annotate(
             shown_number(panel.means[run]), (1.0, place[run]), xycoords=axes.get_yaxis_transform(), xytext=(5, 0),

@@ -35,7 +35,7 @@ from rubric_measures.cli.inputs import CALLS, REPLIES, Printed
     ["rubric_measures.analysis.comparing:compare"], files={"scores": "BOARD…"},
     fields={"tests": ("rounds", "level", "correction", "smallest")},
 )  # fmt: skip
-def compare(compare: Call, *, printed: Printed = Printed()) -> int:
+def compare(compare: Call, *, plot: str | None = None, printed: Printed = Printed()) -> int:
     """how sure means are, and which runs differ, from per-query scores
 
     example:
@@ -45,8 +45,11 @@ def compare(compare: Call, *, printed: Printed = Printed()) -> int:
       rubric_measures compare board.json --smallest 0.03 --format tsv   (all pairs)
 
     Ends with 1 when queries or tests are missing.
+
+    Args:
+        plot: also draw the ranking with its groups, or the differences to the baseline: .pdf, .svg or .png.
     """
-    return printed.show(compare())
+    return printed.show(compare(), plot)
 
 
 @Command(

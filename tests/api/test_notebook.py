@@ -129,7 +129,7 @@ def test_what_a_board_gives() -> None:
     # What stands last in a cell is shown: tables, and pictures that nobody wrote.
     assert "<th>run</th>" in board._repr_html_() and "<td>alpha</td>" in board._repr_html_()
     assert compared._repr_html_().count("<table>") >= 2 and "not told apart from beta: alpha" in compared._repr_html_()
-    assert [type(one).__name__ for one in (drawn, board.plot())] == ["Figure"] * 2
+    assert [type(one).__name__ for one in (drawn, board.plot(), compared.plot())] == ["Figure"] * 3
     assert sorted(map(str, Path().glob("*.pdf"))) == ["board.pdf"]
 
 

@@ -224,6 +224,7 @@ def test_a_plot_does_not_replace_what_it_is_drawn_from(tmp_path: Path, capsys: p
     for arguments in (
         ["leaderboard", name, "-m", "RubricCover"],
         ["correlate", name, name],
+        ["compare", name],
     ):
         assert main([*arguments, "--plot", name]) == 2, arguments
         assert "is read here, and would be replaced" in capsys.readouterr().err

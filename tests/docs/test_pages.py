@@ -43,7 +43,8 @@ def test_analysis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "the best of many flatters" in grid.out
     assert "1 grade set has no grade of an item in the bank and was left out" in grid.err
     assert "kind=nugget" in grid.err
-    assert Path("scores.pdf").read_bytes().startswith(b"%PDF")
+    for name in ("ranking.pdf", "scores.pdf"):
+        assert Path(name).read_bytes().startswith(b"%PDF")
 
 
 PAGE_COST = text_of("cost")

@@ -23,7 +23,11 @@ def draw(folder: Path) -> None:
     start = ["leaderboard", str(EXAMPLE / "graded.jsonl.gz"), *runs, "--bank", str(EXAMPLE / "questions.jsonl"), "-m"]
     for name, options in KINDS.items():
         assert main([*start, *options, "--output", str(folder / "board.tsv"), "--plot", str(folder / name)]) == 0
-    (folder / "board.tsv").unlink()
+    assert main([*start, "RubricCover(rel=4)@20", "--output", str(folder / "board.json")]) == 0
+    compared = ["compare", str(folder / "board.json"), "--baseline", "bm25", "--output", str(folder / "board.tsv")]
+    assert main([*compared, "--plot", str(folder / "differences.svg")]) == 1
+    for path in (folder / "board.tsv", folder / "board.json"):
+        path.unlink()
 
 
 def texts(path: Path) -> list[str]:
@@ -33,7 +37,7 @@ def texts(path: Path) -> list[str]:
 def test_the_pictures_in_the_docs_say_what_the_commands_draw(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw(tmp_path)
-    for name in KINDS:
+    for name in (*KINDS, "differences.svg"):
         assert texts(tmp_path / name) == texts(IMAGES / name) != [], f"draw {name} again"
 
 

@@ -206,7 +206,7 @@ review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state {{+begun.sqlite}} -
 _PLOTS = f"""
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.pdf
-correlate {{board.json}} {{board.json}} --plot out/p.pdf {_QUICK}
+compare {{board.json}} -m RubricCover(rel=4)@5 --plot out/p.svg {_QUICK}
 tournament {{games.jsonl}} {_QUICK}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK}
 """

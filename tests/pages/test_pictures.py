@@ -20,13 +20,14 @@ from rubric_measures.corpora.collections import example_folder
 pytest.importorskip("matplotlib")
 
 
-def test_five_measures_are_two_pages(tmp_path: Path) -> None:
+def test_each_measure_of_a_comparison_is_a_picture(tmp_path: Path) -> None:
     grades = load([Qrel(f"q{number}", "d", number % 2, "a") for number in range(4)], grader="scale=0-1:1")
     runs = {name: {f"q{number}": {doc: 1.0} for number in range(4)} for name, doc in (("one", "d"), ("two", "x"))}
-    board = score(grades, runs, [f"RubricCover@{depth}" for depth in range(1, 6)])
+    board = score(grades, runs, ["RubricCover@1", "RubricCover@2"])
+    compared = board.compare("two", tests=Tests(99))
     with pytest.raises(InputError, match=r"x\.svg: has several pages, and \.pdf alone holds them"):
-        board.plot(tmp_path / "x.svg", tests=Tests(99))
-    board.plot(tmp_path / "x.pdf", tests=Tests(99))
+        compared.plot(tmp_path / "x.svg")
+    compared.plot(tmp_path / "x.pdf")
     assert b"/Count 2" in (tmp_path / "x.pdf").read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["x.pdf"]
 
@@ -179,9 +180,10 @@ def check(figures: list) -> None:
 
 def test_groups(drawn: list, tmp_path: Path) -> None:
     board = rubric_measures.score(rubric_measures.load(GRADED, BANK), RUNS, MEASURES[0], overall=False)
-    board.plot(tmp_path / "x.png", tests=Tests(99))
+    rubric_measures.compare(board, tests=Tests(99)).plot(tmp_path / "x.png")
+    rubric_measures.compare(board, baseline="bm25", tests=Tests(99)).plot(tmp_path / "y.png")
     check(drawn)
-    assert len(drawn) == 1
+    assert len(drawn) == 2
 
 
 @pytest.mark.parametrize("boards", [1, 2])
