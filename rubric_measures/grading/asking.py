@@ -355,7 +355,7 @@ class Asker:
         told: is told what each reply said, where somebody looks whether any can be read.
 
     Raises:
-        InputError: a generation option is a setting of the backend.
+        InputError: the backend does not read the prompt, or a generation option is a setting of the backend.
     """
 
     def __init__(self, backend: Backend, prompt: Prompt, settings: Asking) -> None:
@@ -363,6 +363,10 @@ class Asker:
         self.settings = settings
         self.model = backend.model
         embedded = getattr(backend, "embedded", False)
+        # Backends that are shown fields instead of prose name the prompts that they read.
+        reads: Sequence[str] = getattr(backend, "reads_prompts", ())
+        if reads and prompt.prompt_class not in reads:
+            raise InputError(f"{backend.model} reads only the prompt {' or '.join(reads)}, not {prompt.prompt_class}")
         if settings.option:
             refuse_settings(backend, settings.option)
         self.options: Mapping[str, object] = (

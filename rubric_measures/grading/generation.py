@@ -847,9 +847,6 @@ def _check(made_of: str, specs: Sequence[str], given: Mapping[str, Any]) -> None
     refuse_unused(generate, given, others)
     if wrong := [count for count in (given["quota"] or {}).values() if type(count) is not int or count < 0]:
         raise InputError(f"a quota is a number of queries, not {wrong[0]!r}", settings=("quota",))
-    if "lexical" in specs:
-        text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
-        raise InputError(text, settings=("model",))
 
 
 @contextlib.contextmanager

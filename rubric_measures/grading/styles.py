@@ -246,11 +246,7 @@ class Style:
             or "correct_answer" in prompt.fields
         ):
             raise InputError(f"prompt {name} does not grade passages")
-        # Backends that are shown fields instead of prose name the prompts that they read.
-        reads: Sequence[str] = getattr(backend, "reads_prompts", ())
-        if reads and name not in reads:
-            raise InputError(f"{backend.model} reads only the prompt {' or '.join(reads)}, not {name}")
-        if prompt.format == "json" and not reads:
+        if prompt.format == "json" and not getattr(backend, "reads_prompts", ()):
             raise InputError(f"prompt {name} is only for models that are shown its fields, as the lexical grader is")
         if settings.compat == "nuggetizer" and prompt.parser != "label_list":
             text = f"the nuggetizer's program reads lists of labels, and prompt {name} asks for none"

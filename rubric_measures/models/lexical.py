@@ -103,7 +103,7 @@ class LexicalBackend:
     # Another draw gives the same reply, and there are no generation options.
     deterministic = True
     embedded = True
-    reads_prompts = _PROMPTS[:2]
+    reads_prompts = _PROMPTS
 
     model = "lexical:1"  # the number changes when a grade would
     options: Mapping[str, object] = {}

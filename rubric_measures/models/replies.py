@@ -104,15 +104,6 @@ class ModelCount(NamedTuple):
     characters: int
 
 
-class CacheEntry(NamedTuple):
-    """One stored reply: its key (hex), the model, the replicate, the reply."""
-
-    key: str
-    model: str
-    replicate: int
-    reply: Reply
-
-
 @lru_cache(maxsize=4096)
 def decoded(text: str) -> Reply:
     """A stored reply; equal ones, and of grades there are few, are one object.
@@ -288,14 +279,13 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
                 if (stored := self.get(request.key)) is not None:
                     return stored
                 self._connection.execute(_SQL["overtake"], (key,))
-                self._add(CacheEntry(request.key, request.model, request.replicate, reply))
+                self._add(request.key, request.model, request.replicate, reply)
         return reply
 
-    def _add(self, entry: CacheEntry) -> None:
+    def _add(self, key: str, model: str, replicate: int, reply: Reply) -> None:
         """Stores a reply that was not paid here."""
-        reply = entry.reply
         numbers = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens
-        row = bytes.fromhex(entry.key), entry.model, *numbers, entry.replicate, encoded(reply)
+        row = bytes.fromhex(key), model, *numbers, replicate, encoded(reply)
         self._connection.execute(_SQL["add"], row)
 
     def _decode(self, text: str) -> Reply:
@@ -307,12 +297,12 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
     def __len__(self) -> int:
         return sum(count for (count,) in self._rows(tuple[int], "SELECT count(*) FROM calls WHERE reply IS NOT NULL"))
 
-    def entries(self) -> Iterator[CacheEntry]:
-        """All stored replies, in the order in which they were asked for."""
+    def entries(self) -> Iterator[tuple[str, str, int, Reply]]:
+        """All stored replies, in the order in which they were asked for: key (hex), model, replicate, reply."""
         last = 0
         while rows := self._rows(tuple[int, bytes, str, int, str], _SQL["entries"], (last,)):
             for _, key, model, replicate, text in rows:
-                yield CacheEntry(key.hex(), model, replicate, self._decode(text))
+                yield key.hex(), model, replicate, self._decode(text)
             last = rows[-1][0]
 
     def ledger(self) -> list[LedgerRow]:
@@ -443,8 +433,8 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
             with ReplyCache(other, read_only=True) as source, self._using(), self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for entry in source.entries():
-                    if self.get(entry.key) is None:
-                        self._add(entry)
+                    if self.get(entry[0]) is None:
+                        self._add(*entry)
                         added += 1
         tell(f"{added} replies added, {len(self)} in {self.path}")
         return added

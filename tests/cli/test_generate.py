@@ -218,7 +218,7 @@ def test_synthetic_queries_by_quota(tmp_path: Path, capsys: pytest.CaptureFixtur
     ("arguments", "message"),
     [
         (["--model", "scripted:x"], "name the queries"),
-        (["--model", "lexical", "QUERIES"], "the lexical grader cannot write"),
+        (["--model", "lexical", "QUERIES"], "lexical:1 reads only the prompt LexicalCoverage or"),
         (
             ["--model", "scripted:x", "--target", "queries", *("--passages", "p", "--examples", "e", "--quota", "a=x")],
             "a quota is a number of queries, not 'x' (--quota)",

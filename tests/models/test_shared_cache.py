@@ -67,7 +67,7 @@ def test_two_processes_pay_each_call_once(tmp_path: Path) -> None:
     assert statuses(tmp_path / "a.jsonl") == statuses(tmp_path / "b.jsonl") == {"graded"}
     with ReplyCache(tmp_path / "new" / "folder" / "c.sqlite") as cache:
         assert sum(row.calls for row in cache.ledger()) == 120
-        assert [entry.reply.text for entry in cache.entries()] == ["4"] * 120
+        assert [reply.text for *_, reply in cache.entries()] == ["4"] * 120
 
 
 AHEAD = 16  # calls that are handed to an endpoint of eight at a time, at most
@@ -167,7 +167,7 @@ def test_of_two_owners_of_a_call_the_first_reply_wins(tmp_path: Path, first: int
     wins = ("slept", "took over")[first]
     assert said == [f"{wins} {wins}\n"] * 2
     with ReplyCache(path) as cache:
-        assert [entry.reply.text for entry in cache.entries()] == [wins]
+        assert [reply.text for *_, reply in cache.entries()] == [wins]
         assert sum(row.calls for row in cache.ledger()) == 2
 
 
