@@ -294,26 +294,23 @@ def score(
         judged.append((labels, official))
     asked = parse_measures(default_measures(known, compat) if measures is None else measures)
     ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
-    program = None if compat is None else _PROGRAMS.get(compat)
-    is_workbench, in_records = compat == "workbench", "scores as of the workbench use the rankings inside "
-    is_of_answers = isinstance(known, AnswerGrades)
+    kind = "graded records" if isinstance(known, RecordGrades) else getattr(known, "kind", "")
+    needed, is_of_answers = _PROGRAMS.get(str(compat), ""), compat in ("nuggetizer", "ragdoll")
     refuse(
         (length and runs is not None, "lengths are those of the answers beside the grades; leave the runs out",
          ("length",)),
-        (program and (runs is not None or getattr(known, "kind", "") != program.removeprefix("its ")),
-         f"scores as of {compat} need a file of {program}, and no runs", ("compat",)),
-        (program and (length or getattr(known, "bank", None)),
+        (needed and (runs is not None or kind != needed),
+         f"scores as of {compat} need a file of {needed}, and no runs", ("compat",)),
+        (is_of_answers and (length or getattr(known, "bank", None)),
          f"{compat} takes neither a bank nor lengths; leave them out", ("bank", "length")),
-        (is_workbench and runs is not None, f"{in_records}the records; leave the runs out", ("compat",)),
-        (is_workbench and is_of_answers, f"{in_records}graded records; these are graded answers", ("compat",)),
         (compat and known.on_failed_given is not None,
          "the other program counts failures in its own way; leave yours out", ("on_failed",)),
-        (runs is None and not is_of_answers and not isinstance(known, RecordGrades),
+        (runs is None and not isinstance(known, AnswerGrades | RecordGrades),
          "these are no graded records with rankings; name runs to score", ("runs",)),
     )  # fmt: skip
     # Rows and rankings by the hundred thousand, and no cycles among them.
     with paused_collector():
-        if program is not None:
+        if is_of_answers:
             from rubric_measures.boards import programs
 
             board = (programs.score_ragdoll if compat == "ragdoll" else programs.score_nuggetizer)(
@@ -374,8 +371,8 @@ OF_PROGRAM: dict[Compat, tuple[str, ...]] = {
     "nuggetizer": ("NuggetV(strict=True)", "NuggetV", "NuggetA(strict=True)", "NuggetA"),
     "ragdoll": ("WeightedCover", "WeightedCover(strict=True)"),
 }
-# The programs that score answers, and the files that they score.
-_PROGRAMS = {"nuggetizer": "assignments", "ragdoll": "its graded answers"}
+# And the files that it scores.
+_PROGRAMS = {"workbench": "graded records", "nuggetizer": "assignments", "ragdoll": "graded answers"}
 Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 """Wraps what is worked through (things, how many, what they are), as a progress bar does."""
 
@@ -404,29 +401,22 @@ def _official_of(
         (runs is None, "official measures are of runs; name run files", ("qrels", "runs")),
         (are_labels(grades), "these are labels of passages like the qrels; score each by itself", ("qrels",)),
         (not are_labels(judged), "these are no qrels: one label a passage is expected", ("qrels",)),
-        (not official,
-         "no measure reads the qrels; name one of ir_measures, such as nDCG@10, or leave the qrels out",
-         ("qrels", "measures")),
-        (len(official) == len(asked),
-         "all measures read the qrels, and none the grades; name one, such as RubricQrels(measure='nDCG@10'), or "
-         "score the qrels alone",
-         ("qrels", "measures")),
+        (not 0 < len(official) < len(asked),
+         "name a measure that reads the qrels, such as nDCG@10, and one that reads the grades, such as "
+         "RubricQrels(measure='nDCG@10'); or score either alone", ("qrels", "measures")),
     )  # fmt: skip
     return asked, official
 
 
 def _checks(board: Leaderboard, known: Grades, runs: Runs | None) -> LeaderboardChecks:
     """What can be wrong beneath a board, from its grades and the files of its runs once more."""
-    in_memory = runs is not None and any(isinstance(run, Run) for run in run_list(runs))
-    refuse(
-        (runs is None, "checks look at run files; write rankings inside records as runs first", ("checks",)),
-        (in_memory, "ties are looked for in run files; runs in memory are in order already", ("checks",)),
-    )  # fmt: skip
+    if runs is None or any(isinstance(run, Run) for run in run_list(runs)):
+        raise InputError("checks look at run files; write the runs as such first", settings=("checks",))
     measures = parse_measures(board.measures)
     if board.inputs.qrels:
         # The grades say nothing of official measures.
         measures = list(filter(is_supported, measures))
-    return check_leaderboard(known, read_runs(runs or ()), measures)
+    return check_leaderboard(known, read_runs(runs), measures)
 
 
 def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:

@@ -64,8 +64,11 @@ def test_check_covers_the_qrels(board: Path, tmp_path: Path, capsys) -> None:
     ("arguments", "said"),
     [
         ((*INPUTS, "--qrels", RUNS[0]), "holds no grades"),
-        ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "-m", OURS), "no measure reads the qrels"),
-        ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "-m", "nDCG@10"), "and none the grades"),
+        (
+            (*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "-m", OURS),
+            "name a measure that reads the qrels, such as nDCG@10",
+        ),
+        ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "-m", "nDCG@10"), "and one that reads the grades"),
         ((EXAMPLE / "qrels.txt", RUNS[0], "--qrels", EXAMPLE / "qrels.txt"), "score each by itself"),
         ((INPUTS[0], "--qrels", EXAMPLE / "qrels.txt", *INPUTS[-2:]), "name run files"),
     ],
