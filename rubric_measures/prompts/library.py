@@ -63,8 +63,8 @@ def prompt_names() -> tuple[str, ...]:
     return tuple(_tables())
 
 
-def _read_entry(path: str) -> tuple[str, Mapping[str, Any]]:
-    """The name of a user's prompt, which no prompt of this package has, and what its file says.
+def _of_user(path: str) -> Prompt:
+    """The prompt that a user's file says, under a name that no prompt of this package has.
 
     Raises:
         FormatError: the file is no TOML, or something in it is missing, unknown, of a wrong type, or not to be read.
@@ -78,16 +78,22 @@ def _read_entry(path: str) -> tuple[str, Mapping[str, Any]]:
         place = re.search(r"at line (\d+)", str(error))
         line = int(place[1]) if place else source.count("\n") + 1
         raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=path, line=line) from None
-    if entry.get("parser") == "yes_no":
+    for name in (*_NEEDED, *entry):
+        if name not in entry:
+            raise FormatError("required field is missing", path=path, field=name)
+        if name not in (*_NEEDED, *_OPTIONAL):
+            raise FormatError(f"unknown field (known: {', '.join((*_NEEDED, *_OPTIONAL))})", path=path, field=name)
+    if entry["parser"] == "yes_no":
         entry = {"scale": [0, 1], "labels": ["No", "Yes"], **entry}
-    if problem := _problem_of(typed(_UserPrompt, entry, path)):
-        raise FormatError(problem, path=path)
+    entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
     name = entry.pop("name", PurePath(path).stem)
+    made = typed(Prompt, {**entry, "prompt_class": name}, path)
+    if problem := _problem_of(made):
+        raise FormatError(problem, path=path)
     if name in _tables():
         problem = f"{name} is the name of another prompt, and grades of both could not be told apart: set another name"
         raise FormatError(problem, path=path, field="name")
-    entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
-    return name, {"citation": "", **entry}
+    return made
 
 
 def scale_of_prompt(name: str) -> Scale | None:
@@ -111,25 +117,14 @@ PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "aspects", "verd
 _OF_LABELS = ("yes_no", "label", "phrase", "label_list")
 
 
-class _UserPrompt(msgspec.Struct, forbid_unknown_fields=True):
-    """What a user's file may say of a prompt; see `Prompt`."""
-
-    text: str
-    target: str
-    parser: str
-    name: str = ""
-    system: str = ""
-    task: str = ""
-    scale: tuple[int, int] | None = None
-    covers: int | None = None
-    partial: int | None = None
-    labels: tuple[str, ...] = ()
-    citation: str = ""
-    defaults: dict[str, str] = {}
-    reply_tokens: int = 0
+# What a user's file must and may say of a prompt; see `Prompt`.
+_NEEDED = ("text", "target", "parser")
+_OPTIONAL = (
+    "name", "system", "task", "scale", "covers", "partial", "labels", "citation", "defaults", "reply_tokens",
+)  # fmt: skip
 
 
-def _problem_of(given: _UserPrompt) -> str:
+def _problem_of(given: Prompt) -> str:
     """What is wrong with a user's prompt; empty when nothing is."""
     target, parser, scale, labels = given.target, given.parser, given.scale, given.labels
     for what, named, known in (("target", target, tuple(FIELDS)), ("parser", parser, PARSERS)):
@@ -538,13 +533,10 @@ def load_prompt(name: str) -> Prompt:
         FormatError: the file is no TOML, or something in it is missing, unknown, of a wrong type, or not to be read.
     """
     if name.endswith(".toml"):
-        name, entry = _read_entry(name)
-    elif name in _tables():
-        entry = _own(name)
-    else:
+        return _of_user(name)
+    if name not in _tables():
         raise UnknownNameError("prompt", name, prompt_names(), hint="(or give a .toml file)")
-    given: dict[str, Any] = {key: tuple(said) if isinstance(said, list) else said for key, said in entry.items()}
-    return Prompt(**{"text": "", **given, "prompt_class": name})
+    return msgspec.convert({"text": "", **_own(name), "prompt_class": name}, Prompt)
 
 
 def prompt_table() -> Table:
