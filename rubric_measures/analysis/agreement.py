@@ -442,9 +442,11 @@ class SourceAgreement(Reported):
         for name, queries in self.lacking.items():
             text = f"{name} labels no document of {counted(len(queries), 'query')} (such as {queries[0]})"
             yield Note(text, (name, *queries), False)
+        items = len(next(iter(self.truth.labels))) > 2
         for name, count in zip(self.names, self.only_in, strict=True):
             if count:
-                yield Note(f"left out of the pairs: {counted(count, 'document')} labelled by {name} only", (name,))
+                left = f"{counted(count, 'item grade')} by" if items else f"{counted(count, 'document')} labelled by"
+                yield Note(f"left out of the pairs: {left} {name} only", (name,))
         low, high = self.scale
         for row in self.rows:
             what = f"{row.name}: {row.outside} labels are outside the truth's scale ({low} to {high}) "

@@ -356,10 +356,12 @@ def _alone(board: Scores, side: AnyScores, wanted: Sequence[str] | None) -> tupl
     asked = side.columns if wanted is None else [*map(side.named, wanted)]
     ours = [name for name in asked if name not in official]
     if not official or not ours:
-        raise InputError(
-            f"{side.name}: has no official measures (such as nDCG@10) beside ours; name a leaderboard to correlate "
-            "with it, or score with qrels, too"
-        )
+        problem = "has no official measures (such as nDCG@10) beside ours; name a leaderboard to correlate with it, or "
+        problem += "score with qrels, too"
+        if official and len(official) < len(side.columns):
+            others = (name for name in side.columns if name not in official)
+            problem = f"{', '.join(asked)}: official measures alone; name one of ours: {'|'.join(others)}"
+        raise InputError(f"{side.name}: {problem}", settings=("measures",) * (wanted is not None))
     return replace(side, columns=official), ours
 
 

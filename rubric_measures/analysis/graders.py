@@ -187,10 +187,6 @@ def _sources(
     # What can hold the grades of several graders, of which one is chosen.
     graded = [_content(source) in ("records", "grades") for source in sources]
     names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
-    if not any(_content(source) == "records" for source in sources):
-        refuse_choice(names, wanted, ("scale", *(OF_TABLES if any(graded) else ())))
-        if bank is not None:
-            raise InputError("no source is graded records, which alone take a bank; leave it out", settings=("bank",))
     graders = [wanted] * len(sources)
     if second is not None:
         if graded[1:2] != [True]:
@@ -204,6 +200,10 @@ def _sources(
         _source(source, f"source {place}", bank, one, items)
         for place, (source, one) in enumerate(zip(sources, graders, strict=True), 1)
     ]
+    if not any(_content(source) == "records" for source in sources):
+        refuse_choice(names, wanted, ("scale", *(OF_TABLES if any(graded) else ())))
+        if bank is not None:
+            raise InputError("no source is graded records, which alone take a bank; leave it out", settings=("bank",))
     # A table of another grader, or of nobody named, is what the chosen one is held to; but one has to be chosen.
     tables = [one for one, is_graded in zip(read, graded, strict=True) if is_graded]
     if tables and all(one.instead for one in tables):

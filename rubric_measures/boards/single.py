@@ -128,10 +128,10 @@ def evaluate(
         is_asked = bank is not None or (any(map(is_supported, asked)) and is_told)
         if is_graded or is_asked:
             return _of_grades(load(held, bank, grader=wanted, on_failed=on_failed), of_run, asked)
-        refuse_choice(called, wanted)
         # Most are labels of documents in a file, of which no row has to be made.
         is_other = over_subtopics or is_judged or content == "dataset" or held == "-"
         judged: Any = None if is_other else labels_in(str(held))
+        refuse_choice(called, wanted)
         best: Any = judged or {}
         if judged is None:
             rows: Any = judgments_of(held) if isinstance(held, str) else held

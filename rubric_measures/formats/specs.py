@@ -134,12 +134,15 @@ def whole(value: Any) -> int:
     return int(said[1])
 
 
+_TRUTH = ("True", "False")
+
+
 def number(value: Any) -> float:
     """A number of at most 1e100; a whole one is an `int`."""
     found = float(value) if isinstance(value, str) and is_number(value) else value
     if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= LARGEST_SCORE:
-        comma = ", decimals with a point" * ("," in str(value))
-        raise ValueError(f"expected a number, at most {LARGEST_SCORE:g}{comma}")
+        hint = ", decimals with a point" * ("," in str(value)) or ", 1 for True, 0 for False" * (str(value) in _TRUTH)
+        raise ValueError(f"expected a number, at most {LARGEST_SCORE:g}{hint}")
     return int(found) if found == int(found) else found
 
 

@@ -105,6 +105,9 @@ def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
         # polars
         source = source.to_dicts()
     elif hasattr(source, "columns") and hasattr(source, "to_dict"):
+        # An index with a name is a column like any other.
+        if set(getattr(getattr(source, "index", None), "names", ())) - {None, *source.columns}:
+            source = source.reset_index()
         # None, whatever stands for no value.
         _check_columns(source.columns, name)
         source = source.astype(object).where(source.notna(), None).to_dict("records")

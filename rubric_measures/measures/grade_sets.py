@@ -422,8 +422,8 @@ class Grader(Struct, frozen=True, dict=True):
         return cls(**found)
 
     def __post_init__(self) -> None:
-        if isinstance(self.scale, str):
-            force_setattr(self, "scale", parse_scale(self.scale))
+        if self.scale is not None and not isinstance(self.scale, Scale):
+            force_setattr(self, "scale", parse_scale(str(self.scale)))
         for name, choices in _CHOICES.items():
             if (said := getattr(self, name)) not in (None, *choices):
                 problem = f"{name} of a grader: {said!r} is none of {', '.join(choices)}"

@@ -545,6 +545,10 @@ class _RubricQrels(RubricMeasure):
     # The standard measure with this measure's cutoff and relevance level put in.
     inner: Measure
 
+    def __init__(self, **params: Any) -> None:
+        given = params.get("measure")
+        super().__init__(**{**params, "measure": _with_level(given) if isinstance(given, Measure) else given})
+
     def validate_params(self) -> None:
         """As of every measure; the standard measure is one, and no parameter is given twice.
 

@@ -165,6 +165,11 @@ def test_what_takes_a_file_takes_what_it_holds(name: str) -> None:
             assert call(kind) == expected, kind
 
 
+def test_an_index_with_names_holds_columns() -> None:
+    indexed = as_frame(ALONE).set_index(["query_id", "doc_id"])
+    assert digests(rubric_measures.load(indexed)) == digests(rubric_measures.load(ALONE))
+
+
 def test_a_column_with_gaps_keeps_its_whole_numbers() -> None:
     frame = as_frame([*ALONE, {"query_id": "q1", "doc_id": "d9", "grade": None}])
     write_qrels(frame, "gaps.qrels")
@@ -233,6 +238,7 @@ def test_the_graders_of_a_table_are_compared(capsys: pytest.CaptureFixture[str])
         ("doc,grade\nd1,2\n", ["leaderboard", "x.csv", "a.run"], "x.csv:1: query_id: lacks query_id or qid"),
         ("doc,grade\nd1,2\n", ["qrels", "x.csv"], "it has doc, grade (call doc doc_id, if that is meant)"),
         ("query_id;document_id;grade\nq1;d1;2\n", ["qrels", "x.csv"], "(call document_id doc_id, if that is meant)"),
+        ("query_id,doc_id,grade\nq1,d1,True\n", ["qrels", "x.csv"], "1 for True, 0 for False; found 'True'"),
         ("query_identifier,text\nq1,What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
          "x.csv:1: query_id: lacks query_id or qid or question_id or topic_id or request_id or narrative_id; it has "
          "query_identifier, text (call query_identifier query_id, if that is meant)"),

@@ -49,6 +49,7 @@ COVER = RubricCover(rel=1) @ 20
     ],
 )
 def test_parsing_and_printing_are_inverse(text: str) -> None:
+    assert str(RubricQrels(measure=nDCG @ 10)) == "RubricQrels(measure='nDCG@10')"
     measure = ir_measures.parse_measure(text)
     assert str(measure) == text
     assert ir_measures.parse_measure(str(measure)) == measure

@@ -63,6 +63,8 @@ def test_a_name_or_keys_choose_the_grader(text: str, value: str, capsys: pytest.
     assert board(capsys, "--grader", text) == value
     grades = rubric_measures.load("graded.jsonl", grader=text)
     assert f"{rubric_measures.score(grades, measures=MEASURE, overall=False).cells['one'][MEASURE].mean:.4f}" == value
+    with pytest.raises(InputError, match=r"is no scale .*; write 0-5:4"):
+        Grader(scale=(0, 5, 4))
     # The text of an object is read back as that object.
     assert Grader.parse(str(Grader.parse(text))) == Grader.parse(text)
 

@@ -17,7 +17,7 @@ MIXED_UP = {
     "leaderboard graded.jsonl.gz --bank qrels.txt": "qrels.txt:1: is no test bank (its format is qrels)",
     "leaderboard bm25.run qrels.txt -m nDCG@10": "are qrels and run the wrong way round?",
     "leaderboard qrels.txt qrels.txt -m nDCG@10": "it looks like qrels: are qrels and run the wrong way round?",
-    "evaluate bm25.run qrels.txt nDCG@10": "it looks like a run: are qrels and run the wrong way round?",
+    "evaluate bm25.run qrels.txt nDCG@10 --grader gpt": "it looks like a run: are qrels and run the wrong way round?",
     "leaderboard passages.jsonl": "no such ir_datasets id; did you mean passages.jsonl.gz?",
     "leaderboard qrels.txt bm25.run.gz -m nDCG@10": "(No such file or directory); did you mean bm25.run?",
     "leaderboard passages.jsonl.gz": "its passages are not graded yet; grade them first",

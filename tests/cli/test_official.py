@@ -88,6 +88,8 @@ def test_correlate_takes_such_a_board_alone(board: Path, capsys) -> None:
     ]
     table = rubric_measures.correlate(board, board, official_measure="nDCG@10", measures=OURS, draws=Draws(0))
     assert content["leaderboards"][0]["coefficients"][0]["value"] == table.found[0].value("kendall")
+    status, _, err = call(capsys, "correlate", board, "-m", "nDCG@10")
+    assert (status, f"name one of ours: {OURS}|{LABELS} (--measures)" in err) == (2, True)
 
 
 def test_the_share_of_grades_is_not_that_of_judgments(

@@ -235,6 +235,8 @@ def test_agreement_does_not_hold_a_source_to_itself(
     # Both have a and b of d1, a, b and c of d2; b of d1 and b and c of d2 are alike.
     (row,) = json.loads(out)["graders"]
     assert (row["documents"], row["statistics"]["exact_match"]["estimate"]) == (5, 3 / 5)
+    # The grader's own grade of c of d1 failed.
+    assert "left out of the pairs: 1 item grade by graded.jsonl only" in err
     assert "where no assessor graded, its grades are graded.jsonl model's own, so κ is too high" in err
 
 
