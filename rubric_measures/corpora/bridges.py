@@ -45,7 +45,6 @@ class Options:
 
 
 Bridge = Callable[[Any, Options], Any]
-_Pair = tuple[str, str]
 # What grades call a grader whom nobody names.
 _UNNAMED = "qrels"
 
@@ -62,7 +61,8 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
 
 def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
     """All grades of all grade sets, and labels of whole passages; the names of prompts tell the sets apart."""
-    texts = _texts_of(options.bank)
+    # Other queries may call other items the same.
+    texts = {(item.query_id, item.item_id): item.text for item in options.bank or ()}
     rows = []
     listed = [(group, one) for group in groups for one in group.passages]
     sets = {id(one): (*(one.exam_grades or ()), *(one.grades or ())) for _, one in listed}
@@ -90,11 +90,6 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
     lost = sum(bool(passage.text.strip()) for _, passage in listed)
     warn("texts of %d passages left out: a table of grades has no place for them", lost)
     return rows
-
-
-def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
-    """(query, item) -> text: other queries may call other items the same."""
-    return {(item.query_id, item.item_id): item.text for item in bank or ()}
 
 
 def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
@@ -149,23 +144,17 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     grades = collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
     _check_assignable(grades.scale)
     found: dict[tuple[str, str], dict[str, float | None]] = {}
-    for query in grades.queries.values():
-        for row in all_rows(query):
-            found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
-    return judged.lines_of_grades(options.bank, found, *_answers_of_runs(groups))
-
-
-def _answers_of_runs(groups: Sequence[QueryPassages]) -> tuple[dict[_Pair, str], dict[_Pair, str]]:
-    """(query, document) -> text, and (query, run) -> the document that is the run's answer."""
-    answers: dict[_Pair, str] = {}
-    runs: dict[_Pair, str] = {}
+    for row in itertools.chain.from_iterable(map(all_rows, grades.queries.values())):
+        found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
+    # The passages are answers: a run has one for a query.
+    answers, runs = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
     for query_id, passage in ((group.query_id, one) for group in groups for one in group.passages):
         answers[query_id, passage.doc_id] = passage.text
-        for run_id in (place.method for place in passage.rankings):
-            if runs.setdefault((query_id, run_id), passage.doc_id) != passage.doc_id:
-                problem = f"{run_id!r} has several passages; assignments are for one passage a run, the whole answer"
-                raise InputError(f"query {query_id!r}: {problem}")
-    return answers, runs
+        for place in passage.rankings:
+            if runs.setdefault((query_id, place.method), passage.doc_id) != passage.doc_id:
+                problem = f"query {query_id!r}: {place.method!r} has several passages"
+                raise InputError(f"{problem}; assignments are for one passage a run, the whole answer")
+    return judged.lines_of_grades(options.bank, found, answers, runs)
 
 
 def _check_assignable(scale: Scale | None) -> None:

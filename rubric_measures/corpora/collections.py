@@ -204,9 +204,7 @@ def _folder(folder: Path, of_items: bool) -> Collection:
     """A folder of files."""
     files = _files_in(folder)
     if not files:
-        raise UnknownCollectionError(
-            f"{folder}: holds no documents (docs.*), queries.tsv, qrels.txt, …; name its files"
-        )
+        raise UnknownCollectionError(f"{folder}: holds no documents (docs.*), queries.tsv, qrels.txt, …; name files")
     return Collection(
         str(folder),
         of_items=of_items,

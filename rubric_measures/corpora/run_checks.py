@@ -16,10 +16,9 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, defstruct, field
 
 from rubric_measures.base.errors import FormatError, counted, in_number, tell, warn
-from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
-from rubric_measures.corpora.loading import File, file_path, listed
+from rubric_measures.corpora.loading import File, file_path, listed, named_files
 from rubric_measures.formats.answers import TrackRules, track_rules
 from rubric_measures.formats.queries import Limit, QueryFile, length_of
 
@@ -275,20 +274,18 @@ def check_run(files: File | Iterable[File], track: str, *, topics: File | Mappin
 
     rules = track_rules(track)
     with contextlib.ExitStack() as stack:
-        asked = QueryFile(topics) if isinstance(topics, Mapping) else None
-        if topics is not None and not isinstance(topics, Mapping):
-            name = stack.enter_context(file_path(topics))
-            asked = read_query_file(name)
-            if blank := [query_id for query_id, text in asked.texts.items() if not text.strip()]:
-                raise FormatError(f"topic {blank[0]!r} has no text", path=name)
+        topics = named_files(topics, stack)
+        asked = None if topics is None else read_query_file(topics)
+        if blank := [one for one, text in (asked.texts if asked else {}).items() if not text.strip()]:
+            raise FormatError(f"topic {blank[0]!r} has no text", path=topics if isinstance(topics, str) else "")
         shown = {stack.enter_context(file_path(one)): _shown(one) for one in listed(files)}
-        found = [one for name in shown for one in _checked(path_name(name), rules, asked)]
+        found = [one._replace(path=to) for name, to in shown.items() for one in _checked(name, rules, asked)]
     if asked is None:
         text = "no topics were given: missing and unknown ones, and lengths that stand there, are not looked for"
         warn(text, settings=("topics",))
     errors = sum(one.severity == "error" for one in found)
     tell(f"{errors} errors, {len(found) - errors} warnings in {counted(len(shown), 'file')}")
-    return Findings(one._replace(path=shown[one.path]) for one in found)
+    return Findings(found)
 
 
 def _shown(source: File) -> str:
