@@ -42,7 +42,6 @@ from rubric_measures.corpora.loading import (
     content_of,
     grader_of,
     load,
-    refuse_choice,
 )
 from rubric_measures.formats.judged import GRADES
 from rubric_measures.measures.findings import Note, of_wrapped, say
@@ -291,11 +290,10 @@ def correlate(
     called, more = [name_of_scores(other) for other in others], {"bank": bank, "grader": chosen, "on_failed": on_failed}
     opened = [_opened(other, **more) for other in others]
     of_grid = [isinstance(one, RecordGrades) for one in opened]
-    if not any(of_grid) and all(one is other for one, other in zip(opened, others, strict=True)):
-        refuse_choice(" and ".join(called), chosen, (), "scores of runs")
-        if idle := [name for name, value in more.items() if value is not None]:
-            text = f"{' and '.join(called)}: scores of runs, and {', '.join(idle)} is of a grid of graded records"
-            raise InputError(f"{text}; leave it out", settings=idle)
+    idle = [name for name, value in more.items() if value is not None]
+    if idle and all(one is other and not is_grid for one, other, is_grid in zip(opened, others, of_grid, strict=True)):
+        text = f"{' and '.join(called)}: scores of runs, and {', '.join(idle)} is of a grid of graded records"
+        raise InputError(f"{text}; leave it out", settings=idle)
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     is_paired = official_measure is None and not any(of_grid) and len(side.fitting(None, asked)) > 1
     column = side.only(side.columns[:1] if is_paired else side.fitting(official_measure, asked))

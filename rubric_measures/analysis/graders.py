@@ -175,9 +175,12 @@ def _sources(
     second: Grader | None,
     items: bool,
 ) -> Sequence[LabelSource]:
+    if second is not None and not any(_content(one) in ("records", "grades") for one in sources[1:2]):
+        problem = "a second choice of graders is for graded records alone; leave it out"
+        raise InputError(problem, settings=("grader_b",))
     if len(sources) == 1:
         if _content(sources[0]) == "grades" and bank is None:
-            return _graders_of(sources[0], wanted, second, items)
+            return _graders_of(sources[0], wanted, items)
         if _content(sources[0]) != "records" or sources[0] == "-":
             load(sources[0])  # what is no source at all says so
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several graders"
@@ -189,9 +192,6 @@ def _sources(
     names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
     graders = [wanted] * len(sources)
     if second is not None:
-        if graded[1:2] != [True]:
-            problem = "a second choice of graders is for graded records alone; leave it out"
-            raise InputError(problem, settings=("grader_b",))
         # Prompt and hash of one grader are not those of another; a second hash alone is of the same one. Assessors
         # stand in a second grader's place only where that is asked for.
         own = {"set": None, "assessors": None, **({"prompt": None} if second.model else {}), **second.given}
@@ -231,11 +231,8 @@ def _is_same(first: Gradable, second: Gradable) -> bool:
     return first is second
 
 
-def _graders_of(source: Gradable, wanted: Grader, second: Grader | None, items: bool) -> list[LabelSource]:
+def _graders_of(source: Gradable, wanted: Grader, items: bool) -> list[LabelSource]:
     """The graders of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
-    if second is not None:
-        problem = "all graders of a table are compared; leave the second choice out"
-        raise InputError(problem, settings=("grader_b",))
     name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
     refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades")
     rows = GRADES.read(source)

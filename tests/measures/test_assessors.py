@@ -209,7 +209,10 @@ def test_correlations_and_agreement_with_assessors_in_the_graders_place(
     # Labels 1, 3, 5: all agree.
     assert found == {"grader": ([1.0], -0.5), "assessors": ([-1.0], 1.0), "replaced": ([-1.0], 1.0)}
     assert main([*correlate, correlate[1], "--grader", "assessors=override"]) == 2
-    assert "official.json: holds scores of runs, no grade sets to choose by assessors" in capsys.readouterr().err
+    assert (
+        "official.json: scores of runs, and grader is of a grid of graded records; leave it out"
+        in capsys.readouterr().err
+    )
     # Without the option each assessor is a grader with a leaderboard.
     assert main([*correlate, path, *asked, "--format", "json"]) in (0, 1)
     assert [cell["llm"] for cell in json.loads(capsys.readouterr().out)["grid"]] == ["human:ada", "human:bob", "model"]
