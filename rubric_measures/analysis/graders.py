@@ -234,7 +234,7 @@ def _is_same(first: Gradable, second: Gradable) -> bool:
 def _graders_of(source: Gradable, wanted: Grader, items: bool) -> list[LabelSource]:
     """The graders of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
     name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
-    refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades")
+    refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades (convert makes records of it)")
     rows = GRADES.read(source)
     names, first = list(dict.fromkeys(row.grader for row in rows)), wanted.model
     if len(names) < 2 or first not in (None, *names):

@@ -15,14 +15,13 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rubric_measures.base.errors import InputError, escaped, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.tables import Report
 from rubric_measures.cli.declared import Call, Command
-from rubric_measures.cli.inputs import REVIEW, Printed, PrintedPage, review_of
+from rubric_measures.cli.inputs import Printed, PrintedPage, review_of
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.loading import Bank
@@ -119,18 +118,21 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
         export: without a server: write records with corrections, bank, audit trail and what an audit found to this
             folder.
     """
-    from rubric_measures.review.app import check_bind
+    from rubric_measures.review.session import export_review
 
-    check_bind(**{"bind": REVIEW.removeprefix("http://"), **serve.keywords})
-    state = opened.keywords.get("state")
-    if export and state and not Path(state).exists():
-        raise InputError(f"{state}: there is no such file, so no review to export", settings=("state",))
     with paused_collector():
         made: Review = opened(blind=not show_grades)
     try:
+        if export and not made.store.events():
+            # As of records that were moved or copied without it.
+            problem = "holds nothing that assessors did, so there is nothing to export; name the review's state file"
+            raise InputError(f"{made.store.path}: {problem}", settings=("state",))
         if export:
-            _export(made, export)
-            made.store.close(unused=True)
+            written = export_review(made, export)
+            for path in written.paths:
+                tell("wrote %s", path)
+            if not made.material.is_draft:
+                tell("items in the bank that need grades: %d; see grade --only-changed", written.waiting)
         else:
             with paused_collector():
                 said = made.prepare()
@@ -145,16 +147,6 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
     finally:
         made.store.close()
     return 0
-
-
-def _export(review: Review, folder: str) -> None:
-    from rubric_measures.review.session import export_review
-
-    made = export_review(review, folder)
-    for path in made.paths:
-        tell("wrote %s", path)
-    if made.waiting and not review.material.is_draft:
-        tell("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
 
 
 @Command(

@@ -566,7 +566,7 @@ def _of_table(
     """The grades of one grader of a table."""
     from rubric_measures.measures.grade_sets import chosen_grades
 
-    refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades")
+    refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades (convert makes records of it)")
     rows = chosen_grades(GRADES.read(source), name, wanted, bank)
     with naming(name):
         grades = grades_of_table(rows, bank, **counted)

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
+from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal, get_args
 
@@ -23,7 +24,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, force_setattr, replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, tell, warn
-from rubric_measures.base.files import path_name
+from rubric_measures.base.files import begins_records, path_name
 from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grades import DIRECT_ITEM
@@ -40,6 +41,7 @@ from rubric_measures.records.models import (
     grade_set_key,
     is_partial,
     items_of_set,
+    iter_graded,
     key_of_making,
     kind_of_set,
     making_of,
@@ -131,7 +133,7 @@ def read_judgments(path: str | os.PathLike[str], wanted: Grader | None = None) -
         if wanted is not None:
             raise InputError(f"{name}: holds judgments that name no grader; leave the choice out", settings=("grader",))
         return read_qrels(path)
-    refuse_useless(name, wanted, OF_TABLES, "a table of grades")
+    refuse_useless(name, wanted, OF_TABLES, "a table of grades (convert makes records of it)")
     grades = grades_of_rows(chosen_grades(GRADES.read(path), name, wanted))
     judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
@@ -461,11 +463,12 @@ class Grader(Struct, frozen=True, dict=True):
     def may_pass(self, key: GradeSetKey) -> bool:
         """The same, whatever the items."""
         asked = (self.model, key.llm), (self.prompt, key.prompt_class), (self.kind, key.kind)
+        is_theirs = key.llm.startswith(HUMAN)
         return (
             all(name in (None, said) for name, said in asked)
-            and not (self.assessors is not None and key.llm.startswith(HUMAN))
+            and not (self.assessors is not None and is_theirs)
             # What an assessor first said is no grade to score by; it is read where it is named.
-            and not (key.prompt_class == BLIND_REVIEW and self.prompt is None and self.set is None)
+            and not (is_theirs and key.prompt_class == BLIND_REVIEW and self.prompt is None and self.set is None)
             and (self.set is None or (key.grade_set or UNKNOWN_GRADER).startswith(self.set))
         )
 
@@ -600,6 +603,7 @@ class GradeSetSelector(Struct):
         wanted: the filter.
         source: the file, for errors.
         setting: the parameter that chooses one, for errors.
+        every: the records, for errors; without them their file is read once more.
         found: grade sets that were chosen, each with the first of its entries.
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
         outside: grade set -> item -> grades, where a passage's grade set has no item of the bank.
@@ -620,6 +624,7 @@ class GradeSetSelector(Struct):
     wanted: Grader
     source: str
     setting: str = "grader"
+    every: Sequence[QueryPassages] = ()
     found: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     left_out: Counter[str] = field(default_factory=Counter)
     outside: dict[GradeSetKey, Counter[str]] = {}
@@ -630,6 +635,7 @@ class GradeSetSelector(Struct):
     others: set[GradeSetKey] = set()
     asked_for: set[str] = set()
     counts: Counter[str] = field(default_factory=Counter)
+    _bank: TestBank | None = None
     _bank_name: str = ""
     _makings: dict[Hashable, _Making] = {}
     _last: tuple[ItemGradeSet | DirectGrade, _Making] | None = None
@@ -667,6 +673,7 @@ class GradeSetSelector(Struct):
         Raises:
             UnknownNameError: the bank lacks the query.
         """
+        self._bank = bank
         if bank is None:
             return None
         return {item.item_id: item for item in bank.for_query(group.query_id, group.at(self.source))}
@@ -728,13 +735,22 @@ class GradeSetSelector(Struct):
             elif key == chosen_key:
                 chosen = self._joined(chosen, entry, passage.doc_id, items is not None)
         if len(self.found) > 1 and not wanted.first:
-            why = ("assessors",) if any(key.llm.startswith(HUMAN) for key in self.found) else ()
-            raise undecided(self.source, self.found, (), self.setting, *why)
+            left = self._left()
+            why = ("assessors",) if any(key.llm.startswith(HUMAN) for key in left) else ()
+            raise undecided(self.source, left, (), self.setting, *why)
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
             if key != chosen_key:
                 self.outside.setdefault(key, Counter()).update(ids)
         return chosen if wanted.assessors is None else self._overridden(chosen_key, chosen, passage, items)
+
+    def _left(self) -> set[GradeSetKey]:
+        """The grade sets that pass, those of later passages included."""
+        is_there = not self.every and Path(self.source).is_file() and begins_records(self.source)
+        groups = iter_graded(self.source, says=False) if is_there else self.every
+        sets = grade_sets(groups, self.wanted, self._bank)
+        # Labels of passages are no candidates beside grades of items, unless they are asked for.
+        return {*self.found, *(key for key, count in sets.items() if count and key.kind != "direct")}
 
     def _made(self, entry: ItemGradeSet | DirectGrade) -> _Making:
         """What the entry and thousands of others say alike."""

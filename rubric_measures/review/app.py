@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import re
 import secrets
@@ -26,7 +27,7 @@ from urllib.parse import parse_qs, quote, urlencode
 
 from rubric_measures.analysis.calibration import AuditPlan
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, tell, warn
-from rubric_measures.base.files import check_readable_twice, read_text
+from rubric_measures.base.files import read_text
 from rubric_measures.base.json_text import Finite, stored_rows
 from rubric_measures.base.plugins import require
 from rubric_measures.measures.grade_sets import Grader
@@ -137,8 +138,6 @@ def open_review(
     """
     if graded == "-":
         raise InputError("review reads a file, because its state lies beside it; give a file")
-    # An export reads the bank once more, for what no item holds.
-    check_readable_twice(os.fspath(bank))
     material = load_material(graded, os.fspath(bank), Grader.parse(grader))
     if not material.bank.query_texts:
         warn("%s: has no texts of queries, so assessors see ids; give them in the column query_text", os.fspath(bank))
@@ -380,10 +379,16 @@ def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | N
     review.token = review.store.secret("token")
     app = make_app(review, hosts, review.token, review.store.secret("sessions"))
     listener = listen(host, port)
+    left = review.unassigned
+    text = "%d queries (such as %s) were given to nobody: an audit waits there for good; give each query to somebody"
+    warn(text, len(left), *left[:1], settings=("assign",))
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
     address = f"http://{allow_remote or host}:{listener.getsockname()[1]}/"
     start = f"{address}?token={quote(review.token)}"
     tell("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
+    if not logging.getLogger("rubric_measures").isEnabledFor(logging.INFO):
+        # Without the link nobody comes in.
+        print(start, flush=True)
     for name in review.link_names:
         works = "decides what assessors differ on" if name == review.adjudicator else "works"
         tell("%s %s at %s", name, works, address + assessor_link(name, review.token).removeprefix("/"))

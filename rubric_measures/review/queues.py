@@ -11,14 +11,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import path_name
 from rubric_measures.corpora.bridges import read_entries
-from rubric_measures.formats.banks import bank_of_entries
+from rubric_measures.formats.banks import BankEntry, bank_of_entries
 from rubric_measures.formats.judged import read_as_records
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
@@ -86,18 +85,6 @@ def stale_items(
 _NAMES = {(0, 5): ("not at all", "barely", "partly", "fairly", "well", "completely"), (0, 1): ("no", "yes")}
 
 
-class QueryMaterial(NamedTuple):
-    """One query of the records.
-
-    Attributes:
-        text: its text.
-        passages: doc_id -> the passage with the grades of the main grader, in file order.
-    """
-
-    text: str
-    passages: Mapping[str, CheckedPassage]
-
-
 @dataclass(frozen=True)
 class RecordedGrades:
     """What the records say of grades beside the main grader's.
@@ -122,7 +109,8 @@ class Material:
 
     Attributes:
         bank: the test bank as its file has it.
-        queries: query_id -> its passages and grades.
+        entries: the entries of that file.
+        queries: query_id -> doc_id -> the passage with the grades of the main grader, in file order.
         groups: the records as they were read.
         grader: the main grader: the one whose grades are checked and make the leaderboard; empty before grading.
         path: the records' file.
@@ -134,7 +122,8 @@ class Material:
     """
 
     bank: TestBank
-    queries: Mapping[str, QueryMaterial]
+    entries: Sequence[BankEntry]
+    queries: Mapping[str, Mapping[str, CheckedPassage]]
     groups: Sequence[models.QueryPassages]
     grader: str
     path: str
@@ -165,8 +154,8 @@ class Material:
         """All grades of the main grader, in file order."""
         return [
             CellKey(query_id, doc_id, item_id)
-            for query_id, query in self.queries.items()
-            for doc_id, passage in query.passages.items()
+            for query_id, passages in self.queries.items()
+            for doc_id, passage in passages.items()
             for item_id in passage.grades
         ]
 
@@ -200,7 +189,7 @@ class Material:
         if cell not in self.numbers:
             name = f"{cell.item_id} of passage {cell.doc_id} of query {cell.query_id}"
             raise UnknownNameError("graded item", name, ())
-        return self.queries[cell.query_id].passages[cell.doc_id].grades[cell.item_id]
+        return self.queries[cell.query_id][cell.doc_id].grades[cell.item_id]
 
 
 def load_material(
@@ -219,15 +208,16 @@ def load_material(
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
-    the_bank = bank_of_entries(read_entries(bank), path_name(bank))
+    entries = read_entries(bank)
+    the_bank = bank_of_entries(entries, path_name(bank))
     groups = read_as_records(name, "a review")
     # What a review looks at: grades by assessors are what it makes.
     machine = list(by_machines(groups))
     wanted = wanted or Grader()
     # Of each item the grade that was given is shown, and assessors' beside it. Labels of whole passages are none.
-    selector = GradeSetSelector(replace(wanted, assessors=None), name)
+    selector = GradeSetSelector(replace(wanted, assessors=None), name, every=machine)
     queries = {
-        query.query_id: QueryMaterial(query.text, {passage.doc_id: passage for passage in query.passages})
+        query.query_id: {passage.doc_id: passage for passage in query.passages}
         for query in check_records(machine, selector, the_bank)
     }
     is_draft = wanted == Grader() and not grade_sets(groups)
@@ -240,16 +230,16 @@ def load_material(
             f"{name}: records hold grades {HELD[0]} to {HELD[1]}, and the scale is {scale}", settings=("scale",)
         )
     if found is None:
-        return Material(the_bank, queries, groups, "", name)
+        return Material(the_bank, entries, queries, groups, "", name)
     prompts = prompt_cells(grade_sets(machine))
     grader = f"{found.llm} {prompts.get(found, f'{found.prompt_class} [{found.grade_set}]')}".strip()
     waiting, stale = stale_items(machine, the_bank, lambda entry: models.grade_set_key(entry) == found)
     runs = {run.run_id: run.with_scores() for run in runs_of_records(groups, name)}
-    material = Material(the_bank, queries, groups, grader, name, waiting, stale, scale, rankings=runs)
+    material = Material(the_bank, entries, queries, groups, grader, name, waiting, stale, scale, rankings=runs)
     for group in groups:
         for passage in group.passages:
             # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
-            if queries[group.query_id].passages[passage.doc_id].grades:
+            if queries[group.query_id][passage.doc_id].grades:
                 _hear_assessors(material, group.query_id, passage, found.kind)
     return material
 

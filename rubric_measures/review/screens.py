@@ -39,7 +39,6 @@ from rubric_measures.review.store import (
     CellKey,
     ConflictError,
     Edit,
-    Event,
     ItemState,
     StateError,
     adjudicated,
@@ -69,15 +68,6 @@ DONE = {
     "item_split": "split",
     "item_merge": "merged",
 }
-
-
-def about(review: Review, event: Event) -> str:
-    """What an action of `DONE` was about: a passage, a text, or items."""
-    payload, states = event.payload, review.store.snapshot().items
-    if known := payload.get("doc_id") or payload.get("text"):
-        return str(known)
-    keys = payload.get("keys") or [payload.get("key")]
-    return "; ".join(states[key].item.text for key in keys if key in states)
 
 
 @dataclass(frozen=True)
@@ -121,22 +111,12 @@ class ScreenAnswer:
     assessor: str = ""
 
 
-def action(review: Review, asked: Asked, field: str) -> tuple[str, str] | None:
-    """What the assessor's action with the number in the address was, or took back: what was done, and to what."""
-    for event in review.store.events(asked.get(field)):
-        if event.assessor == asked.assessor and event.kind != "look" and not event.undone:
-            (event,) = review.store.events(event.payload["event"]) if event.kind == "undo" else (event,)
-            return DONE[event.kind], about(review, event)
-    return None
-
-
 def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:
     """A page of the review, with what all of them have."""
     deciding = QueueChoice("decide", assessor=asked.assessor)
     to_decide = len(queue_of(review, deciding, review.store.snapshot())) if asked.assessor else 0
-    content = render(
-        template, review=review, asked=asked, to_decide=to_decide, taken_back=action(review, asked, "undone"), **values
-    )
+    taken_back = DONE.get(asked.get("undone"))
+    content = render(template, review=review, asked=asked, to_decide=to_decide, taken_back=taken_back, **values)
     return ScreenAnswer(content, status)
 
 
@@ -317,7 +297,7 @@ def _asked_cell(review: Review, asked: Asked) -> tuple[CellKey, CheckedGrade]:
 
 
 def _siblings(review: Review, cell: CellKey) -> list[CellKey]:
-    grades = review.material.queries[cell.query_id].passages[cell.doc_id].grades
+    grades = review.material.queries[cell.query_id][cell.doc_id].grades
     return [cell._replace(item_id=item_id) for item_id in grades]
 
 
@@ -457,7 +437,7 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
     done = review.store.undo(asked.assessor)
     if done is None:
         return error_page(review, asked, "You have done nothing that could be taken back.", 400)
-    payload, undone = done[0].payload, {"undone": str(done[1].event_id)}
+    payload, undone = done.payload, {"undone": done.kind}
     if "doc_id" in payload:
         cell = cell_of(payload)
         # What was decided for all is open again in the adjudicator's queue alone.
@@ -570,7 +550,7 @@ def bank(
         facets=sorted({state.item.facet_id for state in live if state.item.facet_id}),
         waiting=sum(state.waits for state in snapshot.items.values()),
         chosen=dict.fromkeys(value.rpartition("@")[0] for value in asked.form.get("merge", ())) if problem else {},
-        saved=action(review, asked, "saved"),
+        saved=DONE.get(asked.get("saved")),
         **shared,
     )
 
@@ -578,9 +558,8 @@ def bank(
 def _item_page(review: Review, asked: Asked, state: ItemState, shared: dict[str, Any]) -> ScreenAnswer:
     """One item: its forms, its versions, and its passages, each with the way to its grade."""
     query_id, item_id = state.place
-    query = review.material.queries.get(query_id)
     passages = []
-    for doc_id, passage in (query.passages if query else {}).items():
+    for doc_id, passage in review.material.queries.get(query_id, {}).items():
         cell = CellKey(query_id, doc_id, item_id)
         is_graded = cell in review.material.numbers
         passages.append((doc_id, passage.text, check_url(QueueChoice("query"), cell) if is_graded else ""))
@@ -602,7 +581,7 @@ def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
     except InputError as error:
         status = 409 if isinstance(error, ConflictError) else 400
         return bank(review, asked, status=status, problem={next(iter(error.settings), "text"): str(error)})
-    fields = {"query": asked.get("query"), "saved": str(made[-1].event_id)}
+    fields = {"query": asked.get("query"), "saved": made[-1].kind}
     return ScreenAnswer(redirect="/bank?" + urlencode(fields) + "#items")
 
 

@@ -30,7 +30,6 @@ from rubric_measures.analysis.resampling import Interval
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import Column, Report, Table, columns, render
-from rubric_measures.corpora.bridges import read_entries
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.measures.grade_sets import (
     ADJUDICATION,
@@ -214,8 +213,8 @@ def draw(
     """
     labels: dict[tuple[str, str], dict[str, bool]] = {}
     covers = material.scale.covers
-    for query_id, query in material.queries.items():
-        for doc_id, passage in query.passages.items():
+    for query_id, passages in material.queries.items():
+        for doc_id, passage in passages.items():
             labels[query_id, doc_id] = {
                 item_id: row.grade is not None and row.grade >= covers
                 for item_id, row in passage.grades.items()
@@ -275,8 +274,9 @@ def found_table(review: Review, snapshot: Snapshot) -> Table:
     right, said = note_of(review, snapshot)
     held = f"{'all intervals hold together' if plan.pairs else 'an interval holds'} at {100 * plan.level:g} %"
     known = f"{held}, however often one looks, up to the {counted(len(audit.drawn), 'passage')} that are planned"
-    needs = f"known from checked passages of {calibration.FIRST_LOOK} queries on"
-    what = f"Shown is {calibration.SETTLED_MEASURE}, over a run's first {plan.cutoff}, by grader and by assessors"
+    needs = f"there are numbers once passages of {calibration.FIRST_LOOK} queries are checked"
+    first = f"over the first passages of a run, {plan.cutoff} at most"
+    what = f"Shown is {calibration.SETTLED_MEASURE}, {first}, by grader and by assessors"
     notes = [f"{what}; {known if rows else needs}" if audit.weights else "", right, *said]
     heads = columns(["run", "grader", "calibrated", "low", "high"], 3)
     heads += [Column("checked", only="programs"), Column("verdict", only="programs")]
@@ -346,6 +346,13 @@ class Review:
         """Those who work under a link of their own: who was given queries, and the adjudicator."""
         return list(dict.fromkeys([*self.assignments, *([self.adjudicator] if self.adjudicator else [])]))
 
+    @property
+    def unassigned(self) -> list[str]:
+        """The queries whose grades nobody was given, where some were given."""
+        given = {*chain.from_iterable(self.assignments.values())}
+        cells = self.material.cells if given else ()
+        return [one for one in dict.fromkeys(cell.query_id for cell in cells) if one not in given]
+
     def spans(self, assessor: str) -> str:
         """The queries that an assessor was given, neighbours in the bank as from and to: `q1–q10, q12`."""
         given = frozenset(self.assignments.get(assessor, ()))
@@ -409,7 +416,7 @@ def export_review(review: Review, folder: str | os.PathLike[str]) -> Exported:
     """
     target, store, material = Path(folder), review.store, review.material
     events, snapshot = store.events(), store.snapshot()
-    entries = edited_entries(read_entries(review.bank_path), material.bank, snapshot, material.stale)
+    entries = edited_entries(material.entries, material.bank, snapshot, material.stale)
     # A draft of a bank has no grades.
     names = ["bank.jsonl", "audit.jsonl"]
     if not material.is_draft:
@@ -462,7 +469,7 @@ def _stands(material: Material, snapshot: Snapshot, events: Sequence[Event]) -> 
     strata: dict[CellKey, Hashable] = {
         CellKey(*place, item_id): (place, row.grade is not None and row.grade >= material.scale.covers)
         for place in {cell[:2] for cell in asked}
-        for item_id, row in material.queries[place[0]].passages[place[1]].grades.items()
+        for item_id, row in material.queries[place[0]][place[1]].grades.items()
         if (place[0], item_id) not in snapshot.left
     }
     return calibration.stands_for(strata, asked)

@@ -682,7 +682,7 @@ class ReviewStore:
                     settings=("state",),
                 )
 
-    def events(self, number: int | str | None = None) -> list[Event]:
+    def events(self, number: int | None = None) -> list[Event]:
         """All events, oldest first; or the one with this number, where there is one."""
         query = "select id, time, assessor, kind, uid, undone, payload from log where ?1 is null or id = ?1 order by id"
         with self._turn():
@@ -857,9 +857,8 @@ class ReviewStore:
                 events.append(event)
             return events
 
-    def undo(self, assessor: str) -> tuple[Event, Event] | None:
-        """Takes back the newest thing that an assessor did: that, and the event that takes it back; None where there is
-        none.
+    def undo(self, assessor: str) -> Event | None:
+        """Takes back the newest thing that an assessor did: that; None where there is none.
 
         Raises:
             InputError: others built on it.
@@ -873,11 +872,11 @@ class ReviewStore:
             if holder is not None:
                 raise InputError(f"it cannot be taken back: {holder[0]} changed the same item later")
             file.execute("update log set undone = 1 where id = ?", (number,))
-            undo = self._log(assessor, "undo", {"event": number})
+            self._log(assessor, "undo", {"event": number})
             snapshot = self.snapshot()
             if len(snapshot.live()) < sum(not state.retired for state in snapshot.items.values()):
                 raise InputError("it cannot be taken back: later changes build on it (two items would have one text)")
-            return self.events(number)[0], undo
+            return self.events(number)[0]
 
     def _checked(self, grade: float | None) -> float | None:
         if grade is not None and grade not in self.scale:

@@ -102,7 +102,7 @@ def read_anchored(
     if against != ASSESSORS:
         truth = _by_model(anchors, bank, against)
     elif is_grade_table(anchors):
-        truth = _by_table(anchors, wanted.model, os.fspath(path) == os.fspath(anchors))
+        truth = _by_table(anchors, os.fspath(path) == os.fspath(anchors))
     else:
         truth = _by_assessors(anchors, bank, found)
     queries, looked = select_queries(by_machines(groups), groups.name, bank, wanted), Looked()
@@ -171,17 +171,13 @@ def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None, held: Anc
     return found
 
 
-def _by_table(path: str | os.PathLike[str], grader: str | None, is_same: bool) -> dict[_Key, float]:
-    """The grades of all who grade in a table; where it is the grader's own, those of people, or of the one other."""
-    rows = GRADES.read(path)
-    if is_same:
-        people = [row for row in rows if row.grader.startswith(HUMAN)]
-        others = people or [row for row in rows if row.grader != grader]
-        if not people and (grader is None or len({row.grader for row in others}) != 1):
-            named = ", ".join(sorted({row.grader for row in rows}))
-            problem = f"{os.fspath(path)}: grades by {named}; name the grader, and who is the truth"
-            raise InputError(problem, settings=("grader", "against"))
-        rows = others
+def _by_table(path: str | os.PathLike[str], is_same: bool) -> dict[_Key, float]:
+    """The grades of all who grade in a table; where it is the grader's own, those of `human:NAME`."""
+    rows = [row for row in GRADES.read(path) if not is_same or row.grader.startswith(HUMAN)]
+    if not rows:
+        raise InputError(
+            f"{os.fspath(path)}: holds no grades by {HUMAN}NAME; name who is the truth", settings=("against",)
+        )
     found: dict[_Key, dict[str, float]] = {}
     for row in rows:
         if row.grade is not None:
@@ -212,8 +208,8 @@ def calibrate(
 
     Args:
         graded: graded records of the grader, or a table of grades (a file, a frame, …).
-        anchors: the same with the truth's grades of some of the same items; in a table all are assessors', but those of
-            the grader. The same file by default.
+        anchors: the same with the truth's grades of some of the same items; in a table of their own all are assessors'.
+            The same file by default.
         against: `assessors` (what they said before they saw the grader's grade), or the grader whose grades are the
             truth: an older one (equating), or the same one at an earlier time (drift).
         smallest: the smallest bias that matters, in grades.

@@ -102,7 +102,7 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
     assert grades.failed is not None and int(grades.failed.sum()) == 1
     with pytest.raises(InputError, match="none is called so, choose one of: model=claude; model=gpt-4o"):
         rubric_measures.load(table, grader="gpt-5")
-    with pytest.raises(InputError, match="holds a table of grades, no grade sets"):
+    with pytest.raises(InputError, match=r"holds a table of grades \(convert makes records of it\), no grade sets"):
         rubric_measures.load(table, grader="kind=direct")
 
 

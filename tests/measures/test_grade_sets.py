@@ -97,6 +97,19 @@ def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_pat
     assert (lost(one.queries["q1"]), lost(other.queries["q1"])) == ({"d1": {"q1/a"}}, {})
 
 
+def test_a_choice_lists_the_grade_sets_of_all_queries(tmp_path: Path) -> None:
+    panel = grade_set({"q2/a": 3}, llm="panel:median")
+    # A panel of first, blind grades is a grader like others.
+    panel["prompt_info"] = {"prompt_class": "HumanReviewBlind", "scale": [0, 5], "covers": 4}
+    first = passage("q1", "d1", [grade_set({"q1/a": 1}), grade_set({"q1/a": 2}, llm="other")])
+    write_lines(tmp_path / "graded.jsonl", [["q1", [first]], ["q2", [passage("q2", "d2", [panel])]]])
+    with pytest.raises(InputError, match=r"choose one of: model=model,.*; model=other,.*; model=panel:median,"):
+        load_records(tmp_path / "graded.jsonl")
+    assert cells(load_records(tmp_path / "graded.jsonl", wanted=Grader("panel:median")).queries["q2"]) == {
+        "d2": {"q2/a": 3}
+    }
+
+
 def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tmp_path: Path) -> None:
     for how in ("How well", "How badly"):
         (tmp_path / "own.toml").write_text(OWN.format(how=how))
@@ -108,19 +121,18 @@ def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tm
         assert cells(found) == {"d1": {"q1/a": 1, "q1/b": 4}}
 
 
-@pytest.mark.parametrize("command", ["evaluate", "leaderboard", "qrels", "verify", "review", "agreement"])
+@pytest.mark.parametrize("command", ["evaluate", "leaderboard", "qrels", "verify", "agreement"])
 def test_every_command_refuses_to_mix_and_takes_the_hash(
     graded: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "one.run"
     run.write_text("q1 Q0 d1 1 1.0 one\n")
-    out, qrels, bank = str(tmp_path / "out"), str(tmp_path / "out.qrels"), str(tmp_path / "bank.jsonl")
+    qrels = str(tmp_path / "out.qrels")
     arguments = {
         "evaluate": [str(graded), str(run), "RubricCover(rel=4)@20"],
         "leaderboard": [str(graded), "-m", "RubricCover(rel=4)@20"],
         "qrels": [str(graded), "-o", qrels],
         "verify": ["grading", str(graded)],
-        "review": [str(graded), "--bank", bank, "--export", out],
         "agreement": [str(graded)],
     }[command]
     assert main([command, *arguments]) == 2

@@ -88,7 +88,7 @@ def test_an_audit_asks_five_items_of_passages_of_every_query_in_turn(tmp_path: P
         # As many that the grader covers as not, where there are.
         for found in by_passage:
             drawn = sum(review.material.grade(cell).grade == 5 for cell in found)
-            rows = review.material.queries[found[0].query_id].passages[found[0].doc_id].grades.values()
+            rows = review.material.queries[found[0].query_id][found[0].doc_id].grades.values()
             covered = sum(row.grade == 5 for row in rows)
             assert min(2, covered) <= drawn <= 5 - min(2, len(ITEMS) - covered)
         assert "30 passages, about 35 minutes: how often the grader is right will be known to ±" in card(review)

@@ -42,7 +42,7 @@ def test_several_items_are_retired_together_or_not_at_all(tmp_path: Path) -> Non
     refused = post(review, "ada", edit="item_retire", merge=["q1/a@0", "q1/b@0"])
     assert refused.status == 409 and not review.store.snapshot().items["q1/a"].retired
     done = post(review, "ada", edit="item_retire", merge=["q1/a@0", "q1/b@1"])
-    assert done.redirect == "/bank?query=q1&saved=3#items"
+    assert done.redirect == "/bank?query=q1&saved=item_retire#items"
     assert [review.store.snapshot().items[key].retired for key in ("q1/a", "q1/b")] == [True, True]
 
 

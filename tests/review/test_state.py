@@ -387,14 +387,17 @@ def test_files_can_be_made_without_a_server(
     assert "no texts of queries" not in capsys.readouterr().err
     bare = [{key: value for key, value in entry.items() if key != "query_text"} for entry in BANK]
     write_lines(folder / "bank.jsonl", bare)
-    assert main([*common, "--export", str(folder / "new")]) == 0
-    assert "bank.jsonl: has no texts of queries, so assessors see ids; give them" in capsys.readouterr().err
+    # Records that were moved have no state beside them.
+    assert main([*common, "--export", str(folder / "new")]) == 2 and not (folder / "new").exists()
+    said = capsys.readouterr().err
+    assert "bank.jsonl: has no texts of queries, so assessors see ids; give them" in said
+    assert "graded.jsonl.gz.review.sqlite: holds nothing that assessors did, so there is nothing to export" in said
 
 
 def test_a_state_goes_on_only_with_what_it_was_begun_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl"), "--grader", "model"]
     # An export of nothing begins no review.
-    assert main([*common, "--export", str(folder / "out")]) == 0
+    assert main([*common, "--export", str(folder / "out")]) == 2
     assert not list(folder.glob("*.sqlite"))
     open_review(common[1], common[3], grader="model").store.close()
     assert main([*common[:-1], "other", "--export", str(folder / "out")]) == 2
