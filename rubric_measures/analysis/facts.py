@@ -216,16 +216,12 @@ def _evidence(item: RubricItem, row: CheckedGrade) -> Evidence:
     wanted = frozenset[str]().union(*map(content_stems, (item.text, *item.gold_answers)))
     sentences = _sentences(row.text)
     stated = frozenset[str]().union(*(stems for _, stems in sentences))
-    lacks = tuple(dict.fromkeys(word.strip(".,;:!?()[]\"'“”") for word in item.text.split() if _lacks(word, stated)))
+    lacking = (word for word in item.text.split() if content_stems(word) - stated)
+    lacks = tuple(dict.fromkeys(word.strip(".,;:!?()[]\"'“”") for word in lacking))
     # The first one of those with the most words; none where no sentence has any.
     sentence, stems = max(sentences, key=lambda one: len(wanted & one[1]), default=("", frozenset[str]()))
     shown = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()}…"
     return Evidence(row.grade, row.status, row.doc_id, shown if wanted & stems else "", row.reason, lacks)
-
-
-def _lacks(word: str, stated: frozenset[str]) -> bool:
-    stems = content_stems(word)
-    return bool(stems) and not stated.issuperset(stems)
 
 
 @lru_cache(maxsize=64)

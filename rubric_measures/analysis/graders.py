@@ -91,8 +91,8 @@ def agreement(
             and such a file alone is compared with them. The first is the truth, all others are graders, with a row each
             in `rows`. Of a file of records alone its judgments are the truth; the graders of a table alone are
             compared, of which the first, or the one that `grader` names, is the truth.
-        items: compare item grades, not labels of passages, which are the highest grade of their items. `write_qrels`
-            makes other labels.
+        items: compare item grades, not labels of passages, which are the highest grade of their items. In Python
+            `write_qrels` makes other labels.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
         draws: of the intervals over queries; no rounds for none.
         bank: the test bank of records.

@@ -48,7 +48,6 @@ from rubric_measures.types.entities import RubricItem, Signature, TestBank, cano
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
 
     from rubric_measures.measures.grades import OnFailed
     from rubric_measures.measures.measure import Measures
@@ -117,10 +116,6 @@ class EvaluatedAnswers:
             lines.append(f"{run}: {missed} of {items} items missed")
         shown = "" if self.diff is None else self.diff._repr_html_()
         return in_notebook([], "; ".join(lines)) + self.board._repr_html_() + shown
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draws the board; see `Board.plot`."""
-        return self.board.plot(path)
 
     @cached_property
     def evidence(self) -> Sequence[QueryEvidence]:

@@ -229,11 +229,12 @@ class FormatError(InputError):
 
 
 @contextlib.contextmanager
-def naming(*names: object) -> Iterator[None]:
+def naming(*names: object, beside: Iterable[object] = ()) -> Iterator[None]:
     """Puts the name of the file, or of all of them, before what is wrong with the content and names no file.
 
     Args:
         names: the files one of which is to blame; what is no name of a file is passed over.
+        beside: further files that are read; what is wrong with them names them.
 
     Raises:
         InputError: as it is raised inside, with the name.
@@ -243,7 +244,7 @@ def naming(*names: object) -> Iterator[None]:
     except InputError as error:
         called = list(dict.fromkeys(os.fspath(name) for name in names if isinstance(name, str | os.PathLike)))
         is_of_content = type(error) in (InputError, FormatError, MeasureError) or getattr(error, "kind", "") == "query"
-        is_named = getattr(error, "path", "") or any(name in str(error) for name in called)
+        is_named = getattr(error, "path", "") or any(name in str(error) for name in [*called, *map(str, beside)])
         if not is_of_content or not called or is_named:
             raise
         if isinstance(error, FormatError) and error.line and len(called) == 1:

@@ -519,17 +519,12 @@ def _json(report: Report) -> Iterator[str]:
     yield _dumped({"rows": [row for table in report.data for row in _objects(table)]}, 1)
 
 
-def _json_lines(report: Report) -> Iterator[str]:
-    for table in report.data:
-        yield from map(_dumped, _objects(table))
-
-
 FORMS: Mapping[str, Callable[[Report], Iterator[str]]] = MappingProxyType(
     {
         "text": partial(_for_people, rows=_text, title="{}\n", note="{}\n"),
         "tsv": _tsv,
         "json": _json,
-        "jsonl": _json_lines,
+        "jsonl": lambda report: (_dumped(row) for table in report.data for row in _objects(table)),
         "latex": partial(_for_people, rows=_latex, title="% {}\n", note="% {}\n"),
         "markdown": partial(_for_people, rows=_markdown, title="### {}\n\n", note="\n{}\n", said=markdown_text),
     }

@@ -109,7 +109,7 @@ def evaluate(
         MeasureError: a measure cannot be computed from these grades.
     """
     asked, wanted, lines = parse_measures(measures), grader_of(grader), list[str]()
-    with contextlib.ExitStack() as stack, naming(source):
+    with contextlib.ExitStack() as stack, naming(source, beside=[run]):
         of_run = run if are_rows(run) else named_files(run, stack)
         # A frame of ir_measures, which may name items, is no table of grades.
         held: Any = source

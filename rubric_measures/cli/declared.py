@@ -49,9 +49,9 @@ _OUTPUTS = ("output", "plot", "report", "save", "scores")
 _NUMBERS = {"int": int, "float": float}
 # What a value is called where the name of its option does not say it.
 _WORDS = {
-    "adjudicator": "NAME", "against": "ANSWERS", "allow_remote": "HOST", "answers": "FILE",
+    "adjudicator": "NAME", "against": "NAME", "allow_remote": "HOST", "answers": "FILE",
     "assessor": "NAME", "base_url": "URL", "baseline": "RUN", "copy": "FOLDER", "export": "FOLDER", "folder": "FOLDER",
-    "grader_b": "GRADER", "official_measure": "MEASURE", "pack": "FOLDER", "source": "FORMAT", "state": "FILE",
+    "from": "FORMAT", "grader_b": "GRADER", "official_measure": "MEASURE", "pack": "FOLDER", "state": "FILE",
     "to": "FORMAT",
 }  # fmt: skip
 
@@ -363,7 +363,7 @@ def _add(group: argparse._ActionsContainer, one: Parameter, spelled: str = "", w
         # As the help writes it: HOST:PORT, MEASURE=N.
         found = re.search(r"\b[A-Z]+[:=][A-Z]+(?:,…)?", one.help)
         metavar = metavar.removesuffix("S") if is_several else "FILE" if is_file else metavar
-        how["metavar"] = _WORDS.get(one.name) or (metavar if found is None else found[0])
+        how["metavar"] = _WORDS.get(flags[-1].strip("-").replace("-", "_")) or (metavar if found is None else found[0])
     if is_several:
         how |= {"nargs": "+", "action": "extend"}
     elif one.name in _REPEATED and "many" in one.kinds:

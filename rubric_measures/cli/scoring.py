@@ -172,7 +172,7 @@ def leaderboard(
             # The scores come first, and these look at the rankings again.
             for path in runs:
                 check_readable_twice(str(path))
-        with naming(str(source)):
+        with naming(str(source), beside=runs):
             board = score(grades, ranked, watch=progress if is_watched() else None, notes=False)
     if page is not None:
         from rubric_measures.pages.board_page import write_report

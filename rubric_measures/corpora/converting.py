@@ -80,6 +80,8 @@ def convert(
             raise InputError(problem, settings=("to",))
         wanted = Grader.parse(grader)
         used = {"answers": kind == "support judgments", "grader": _chooses(set(wanted.given), kind, target)}
+        used |= {"collection": (kind, target) == ("grades", "records")}
+        used |= {"bank": used["collection"] or (kind, target) in (("records", "grades"), ("records", "assignments"))}
         refuse_unused(convert, given, (name for name, is_used in used.items() if not is_used))
         answered = [one for path in beside for one in read_answers(path)]
         options = Options(collection, bank_of(bank), wanted, answered, path_name(paths[0]))

@@ -27,6 +27,16 @@ def keep_inputs(output: _Path | None, *inputs: object) -> None:
             raise InputError(f"{output}: is read here, and would be replaced; name another output")
 
 
+def refuse_table(output: _Path | None) -> None:
+    """Refuses the name of a table for what is written as JSON lines.
+
+    Raises:
+        InputError: it is one.
+    """
+    if output and os.fspath(output).endswith((".csv", ".tsv", ".parquet")):
+        raise InputError(f"{output}: is written as JSON lines; name a .jsonl.gz, and convert it to a table")
+
+
 def keep_apart(**outputs: _Path | None) -> None:
     """Refuses two outputs of a command that are one file.
 

@@ -25,7 +25,7 @@ from rubric_measures.corpora.loading import (
     named_files,
     read_runs,
 )
-from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.corpora.overwriting import keep_inputs, refuse_table
 from rubric_measures.formats import head_of
 from rubric_measures.formats.answers import PLAIN_ANSWERS, QUESTION_RUNS, Answer, read_answers
 from rubric_measures.formats.base import cells_of
@@ -164,6 +164,7 @@ def pool(
         queries, judgments = (named_files(one, stack) for one in (queries, judgments))
         source = named_files(collection, stack)
         keep_inputs(output, *several, queries, judgments, *(source if isinstance(source, list | tuple) else [source]))
+        refuse_table(output)
         known = load_collection(source) or Collection("nothing")
         docs: Any = known.docs_store() if known.has_docs() else None
         read, answers = _read(several, stack) if several else (list(known.runs.values()), list(known.answers))

@@ -35,7 +35,7 @@ from rubric_measures.base.errors import GradingError, InputError, counted, namin
 from rubric_measures.base.files import atomic_writer, peek_head, read_text
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files, refuse_unused
-from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+from rubric_measures.corpora.overwriting import keep_cache, keep_inputs, refuse_table
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.plain import REQUESTS, passages_of_requests
@@ -791,6 +791,7 @@ def generate(
     read = [queries, from_documents, passages, examples, calls.prices]
     read += [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
     keep_inputs(output, *read)
+    refuse_table(output)
     keep_cache(path, output, *read)
     how = asking.only("temperature", "max_tokens", "option", "retries")
     how = dataclasses.replace(how, max_tokens=how.max_tokens or _LONGEST)

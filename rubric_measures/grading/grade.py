@@ -31,7 +31,7 @@ from rubric_measures.corpora.loading import (
     query_texts_of,
     read_runs,
 )
-from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+from rubric_measures.corpora.overwriting import keep_cache, keep_inputs, refuse_table
 from rubric_measures.formats.answers import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.banks import is_bank
 from rubric_measures.grading.asking import Asking
@@ -250,8 +250,7 @@ class _Grading:
     def kept(self, passages: Any, *read: Any) -> _Grading:
         """The same with all names of files and prompts, after a look that none that is read would be written."""
         refuse_plain(self.model, self.asking, self.calls)
-        if os.fspath(self.output or "").endswith((".csv", ".tsv", ".parquet")):
-            raise InputError(f"{self.output}: records are JSON lines; name a .jsonl.gz, and convert it to a table")
+        refuse_table(self.output)
         wanted = None if self.queries is None else [str(name) for name in self.queries]
         if wanted == [] or (self.limit is not None and self.limit < 1):
             raise InputError("name at least one query, and a limit of at least 1", settings=("queries", "limit"))

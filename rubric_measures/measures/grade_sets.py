@@ -659,7 +659,7 @@ class GradeSetSelector(Struct):
         """
         chosen = f" for {self.wanted}" if self.wanted.given else ""
         others = f"; there are grades of: {choices_of(self.others)}" if self.others else ""
-        if not (chosen or others or inside):
+        if not (self.others or self.outside or self.counts["stale"]):
             others = ": its passages are not graded yet; grade them first"
         return InputError(f"{self.source}: holds no grades{chosen}{inside}{others}", settings=settings)
 

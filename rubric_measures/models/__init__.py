@@ -48,7 +48,7 @@ def make_backend(spec: str, **options: Any) -> Backend:
     try:
         make = BACKENDS[kind]
     except UnknownNameError:
-        raise UnknownNameError("model", spec, BACKENDS, hint="(a model is named KIND or KIND:NAME)") from None
+        raise UnknownNameError("model", spec, BACKENDS, hint="(write KIND:NAME, as openai:gpt-4o)") from None
     # Each kind is imported where it is asked for, so that nobody pays for another one's dependencies.
     if isinstance(make, type):
         check_options(spec, make, options)
