@@ -427,5 +427,4 @@ def shared_files() -> list[Odd]:
             f"convert @@/kiddie/kiddie.{name}.jsonl --to answers -o {{}}/out.jsonl",
             r"no place for it: citations",
         )
-    add("convert @@/kiddie/kiddie.eval.txt --from leaderboard:tot -o {}/board.txt")
     return found

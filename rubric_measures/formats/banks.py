@@ -17,18 +17,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, count, groupby, pairwise
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
-from msgspec import Struct
-from msgspec.json import Decoder
+from msgspec import Struct, convert
 from msgspec.structs import asdict
 
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_text import decoded, json_texts, parse_json
-from rubric_measures.formats.base import Format, Head, PathName, cells_of, given, head_of, plain_name
+from rubric_measures.base.json_text import parse_json
+from rubric_measures.formats.base import Head, PathName, cells_of, given, head_of, plain_name
 from rubric_measures.formats.specs import (
     DOC_IDS,
     Inside,
@@ -44,9 +44,8 @@ from rubric_measures.formats.specs import (
     texts,
     words,
 )
-from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, item_content, make_item_id
+from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 
-_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 # What a review writes into the info of an item that it edited; no other program asks for it.
 MARKS = ("edited_by", "edited_at", "edit", "regrade")
 
@@ -153,8 +152,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     if says:
         called = name or "test bank"
         warn("%s: %d items come twice in their query; the first is kept", called, notes["twice"])
-        if odd:
-            warn("%s: %d importances other than vital and okay (%s) are none", called, odd.total(), shown_counts(odd))
+        warn("%s: %d importances other than vital and okay (%s) are none", called, odd.total(), shown_counts(odd))
         warn("%s: %d queries have several texts; the first is kept, of those of facets none", called, several)
         warn(
             "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",
@@ -209,10 +207,9 @@ def items_of(
         item_id = said.get("item_id")
         if not item_id and is_hashed:
             item_id = hashlib.md5(said["text"].encode("utf-8"), usedforsecurity=False).hexdigest()
-        own = said.get("query_id")
         made.append(RubricItem(
             item_id=item_id or make_item_id(query_id, said["text"], facet),
-            query_id=query_id if own is None else own, text=said["text"], kind=said["kind"], facet_id=facet,
+            query_id=said.get("query_id") or query_id, text=said["text"], kind=said["kind"], facet_id=facet,
             gold_answers=tuple(one.said["text"] for one in answers),
             importance=importance, weight=None if weight is None else float(weight), info=info,
         ))  # fmt: skip
@@ -522,10 +519,7 @@ def _as_asked(item: dict[str, Any]) -> dict[str, Any]:
     """An item with answers and an importance as Auto-Judge has them."""
     # People edit gold answers: those that stay keep what was said of them.
     known = {one["answer"]: one for one in answers_of(item["further"])}
-    answers = [
-        {"text": one, "key": one, "further": {to: said for to, said in known.get(one, {}).items() if to != "answer"}}
-        for one in item.get("gold_answers", ())
-    ]
+    answers = [{"text": one, "key": one, "further": known.get(one)} for one in item.get("gold_answers", ())]
     further = {to: value for to, value in item["further"].items() if to != "answers"}
     importance = item.get("importance", item.get("weight"))
     return {**item, "key": item["text"], "gold_answers": answers or None, "importance": importance, "further": further}
@@ -570,30 +564,24 @@ NUGGET_BANK = _bank("nugget-bank", **_OF_AUTO_JUDGE, each=_as_asked, flatten=_as
 NUGGET_LISTS = _bank("nugget-lists", **_OF_AUTO_JUDGE, each=_listed)
 
 
-class _Preload(Struct):
-    nugget_dict: dict[str, dict[str, list[Any]]]
-    group_assignment: dict[str, str] = {}
-
-
-_PRELOAD, _PRELOADED = table("preload"), Decoder(_Preload)
+_PRELOADED: Spec[list[Row]] = spec("preload", {"groups": (partial(convert, type=dict[str, str]), same)})
 
 
 def _read_preload(path: PathName) -> list[BankEntry]:
     """Questions with their answers; groups of them are facets, and the name of the file says the query."""
-    name, rows = path_name(path), list[dict[str, str]]()
-    said = re.search(r"_([^_/\\]+)\.preload\.json(\.gz)?$", name)
-    if said is None:
+    name = path_name(path)
+    called = re.search(r"_([^_/\\]+)\.preload\.json(\.gz)?$", name)
+    if called is None:
         raise FormatError("does not say of which query it is; call it FILE_QUERY.preload.json", path=name)
-    for line, data in json_texts(name):
-        found = decoded(_PRELOADED, data, path=name, line=line)
-        for asked, answers in found.nugget_dict.items():
-            row = {"query_id": said[1], "text": asked, "kind": "question", "gold_answers": _joined([*answers])}
-            rows.append({**row, "facet": found.group_assignment.get(asked, "")})
-    entries: list[BankEntry] = BANK_CSV.read(rows)
+    asked = ((row.said["groups"], one) for row in _PRELOADED.read(path) for one in row.said["items"])
+    entries: list[BankEntry] = BANK_CSV.read([
+        {"query_id": called[1], "question": said["text"], "gold_answers": [*answers], "facet": of.get(said["text"])}
+        for of, (_, said, answers, _) in asked
+    ])  # fmt: skip
     return entries
 
 
-PRELOAD = Format("bank", _PRELOAD["description"], _read_preload, None, lambda head: head.tells(_PRELOAD["told"]))
+PRELOAD = _PRELOADED.format._replace(read=_read_preload)
 
 
 def _lessons(rows: list[Row]) -> list[Row]:

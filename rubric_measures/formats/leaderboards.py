@@ -28,7 +28,7 @@ from rubric_measures.base.files import (
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
 from rubric_measures.formats.base import OVERALL, Form, Format, Head, cells_of, is_number, say_left_out, write_columns
-from rubric_measures.formats.specs import RUN_IDS, figure, names_of, table, unique
+from rubric_measures.formats.specs import RUN_IDS, figure, ident, names_of, table, unique
 from rubric_measures.formats.tables import PARQUET, Cells, row_of, rows_of
 from rubric_measures.formats.trec import columns_of
 from rubric_measures.types.entities import BOARD_FORMAT, KeptBoard
@@ -196,12 +196,7 @@ class LeaderboardTable:
         return rows
 
 
-def read_leaderboard(
-    path: str | os.PathLike[str],
-    *,
-    form: Form | None = None,
-    queries: Collection[str] = (),
-) -> LeaderboardTable:
+def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()) -> LeaderboardTable:
     """Reads a leaderboard, long or wide.
 
     Long forms, with or without a header (`run_id query_id measure value`): `run topic measure value` (ir_measures),
@@ -218,7 +213,6 @@ def read_leaderboard(
 
     Args:
         path: the file.
-        form: the long form of a text, where neither its header nor its content shows it.
         queries: known queries, to tell the columns of a file that has no `all`.
 
     Raises:
@@ -227,27 +221,25 @@ def read_leaderboard(
             number; two lines give one run, measure and query different values.
     """
     name, start = path_name(path), peek_head(path, 1 << 16).lstrip()
-    if form is None and begins_records(path):
+    if begins_records(path):
         raise FormatError("holds a JSON list, as graded records do; score these, and give the board", path=name)
-    kept = None
+    unscored: list[tuple[str, str]] = []
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     with paused_collector():
-        if is_json or (form is None and _is_table(start.partition(b"\n")[0].decode("utf-8", "replace"))):
+        if is_json or _is_table(start.partition(b"\n")[0].decode("utf-8", "replace")):
             found = rows_of(path, "a leaderboard", by_hand=True)
             rows = list(found.rows)
             if found.is_text:
                 rows = [(line, {to: active(cell.strip()) for to, cell in cells.items()}) for line, cells in rows]
             if is_json and rows and rows[0][1].get("format") == BOARD_FORMAT:
-                kept = typed(KeptBoard, rows[0][1], name)
+                rows, unscored = _rows_of_board(typed(KeptBoard, rows[0][1], name))
         else:
-            rows = _rows_of_lines(read_text(path), name, form, queries)
-        scores = _checked(list(_numbers(rows, name, is_json) if kept is None else _from_own_json(kept)), name)
+            rows = _rows_of_lines(read_text(path), name, queries)
+        scores = _checked(list(_numbers(rows, name, is_json)), name)
     of_runs = tuple(row for row in scores if row.run_id != OVERALL)
     if not of_runs:
         raise FormatError("holds no number of a run; expected a leaderboard", path=name)
     best = tuple(row for row in scores if row.run_id == OVERALL)
-    runs = () if kept is None else kept.runs
-    unscored = [(run.run_id, one) for run in runs for one, cell in run.measures.items() if cell.mean is None]
     for measure, count in Counter(measure for _, measure in unscored).items():
         warn("%s: %d rows without a score by %s left out: nobody knows their place", name, count, measure)
     return LeaderboardTable(of_runs, best, tuple(run_id for run_id, _ in unscored))
@@ -267,18 +259,17 @@ def _checked(numbers: Sequence[_Raw], name: str) -> list[Score]:
 
 def _score(raw: Score, name: str, line: int, field: str) -> Score:
     """The number, of which names are texts and all else is finite."""
-    for title, one in zip(("run_id", "measure", "topic_id"), raw[:3], strict=True):
-        if not isinstance(one, str | int) or isinstance(one, bool) or one == "":
-            raise FormatError("is missing or no text", path=name, line=line, field=title)
-    try:
-        beside = (None if said is None else float(figure(said)) for said in raw[4:])
-        return Score._make([*map(str, raw[:3]), float(figure(raw.value)), *beside])
-    except ValueError as error:
-        said = ", ".join(str(one)[:40] for one in raw[3:] if one is not None)
-        raise FormatError(f"{error}; found {said!r}", path=name, line=line, field=field) from None
+    made: list[Any] = []
+    for title, said in zip(("run_id", "measure", "topic_id", field, field), raw, strict=True):
+        try:
+            is_left_out = said is None and len(made) == 4
+            made.append(ident(said) if len(made) < 3 else None if is_left_out else float(figure(said)))
+        except ValueError as error:
+            raise FormatError(f"{error}; found {str(said)[:40]!r}", path=name, line=line, field=title) from None
+    return Score(*made)
 
 
-def _rows_of_lines(text: str, name: str, form: Form | None, queries: Collection[str]) -> list[tuple[int, Cells]]:
+def _rows_of_lines(text: str, name: str, queries: Collection[str]) -> list[tuple[int, Cells]]:
     """A long form: lines without a header, or with one, cut at blanks and tabs."""
     note_unfinished(text, name)
     cut = [(at, _cut(line)) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -288,10 +279,9 @@ def _rows_of_lines(text: str, name: str, form: Form | None, queries: Collection[
     if not rows:
         raise FormatError("is empty; expected a leaderboard", path=name)
     if len(named) > 1:
-        problem = f"holds several runs ({', '.join(sorted(named)[:5])}); give each run a file of its own"
-        raise FormatError(problem, path=name)
-    if said := _long_header(rows[0][1]):
-        form, rows = said, rows[1:]
+        raise FormatError(f"holds several runs ({', '.join(sorted(named)[:5])}); give each its own file", path=name)
+    form = _long_header(rows[0][1])
+    rows = rows[1:] if form else rows
     form = form or _form_of_columns([row for _, row in rows], name, queries)
     run, measure = next(iter(named), run_of_file(name) or "run"), _of_pairs([row[-1] for _, row in rows])
     alone = {"run": run, "topic": ALL, "measure": measure}
@@ -310,18 +300,16 @@ def _numbers(rows: Sequence[tuple[int, Cells]], name: str, is_json: bool) -> Ite
     alone = {"run": run_of_file(name) or "run", "topic": ALL}
     empty = 0
     for line, row in rows:
-        if not row:
-            raise FormatError("is an empty object; expected a run and its scores", path=name, line=line)
         titles = tuple(row)
         run, topic, kinds = _id_columns(titles)
         if {"measure", "value"} <= kinds.keys():
             said = {**alone, **{kind: row[title] for kind, title in kinds.items()}}
-            yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"])
+            yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"], row.get("+/-"))
         elif is_json and len(rows) == 1 and not isinstance(row.get(run or ""), str):
             measure = _of_pairs(row.values())
             yield from ((0, one, Score(one, measure, ALL, value)) for one, value in row.items())
         else:
-            run = run or titles[0]
+            run = run or next(iter(titles), "")
             query_id = ALL if topic is None else row[topic]
             errors = {title.removeprefix("stderr:"): title for title in titles if title.startswith("stderr:")}
             # The workbench's: a measure, `+/-`, its standard error.
@@ -337,14 +325,17 @@ def _numbers(rows: Sequence[tuple[int, Cells]], name: str, is_json: bool) -> Ite
     warn("%s: %d empty cells were left out", name, empty)
 
 
-def _from_own_json(kept: KeptBoard) -> Iterator[_Raw]:
-    """The numbers of a board of ours."""
-    cells: Iterator[tuple[str, str, Any]] = ((run.run_id, *cell) for run in kept.runs for cell in run.measures.items())
-    for run_id, measure, cell in (*cells, *((OVERALL, *best) for best in kept.best.items())):
-        if cell.mean is not None:
-            values = ((query, value) for query, value in cell.per_query.items() if value is not None)
-            yield from ((0, measure, Score(run_id, measure, query_id, value)) for query_id, value in values)
-            yield 0, measure, Score(run_id, measure, ALL, cell.mean, cell.standard_error)
+def _rows_of_board(kept: KeptBoard) -> tuple[list[tuple[int, Any]], list[tuple[str, str]]]:
+    """The numbers of a board of ours as rows, and the runs that have no score by a measure."""
+    cells: list[Any] = [(run.run_id, *cell) for run in kept.runs for cell in run.measures.items()]
+    unscored = [(run_id, measure) for run_id, measure, cell in cells if cell.mean is None]
+    rows = [
+        (0, {"run": run, "measure": measure, "topic": topic, "value": value, "+/-": error if topic == ALL else None})
+        for run, measure, cell in (*cells, *((OVERALL, *best) for best in kept.best.items())) if cell.mean is not None
+        for error in [cell.standard_error] for topic, value in {**cell.per_query, ALL: cell.mean}.items()
+        if value is not None
+    ]  # fmt: skip
+    return rows, unscored
 
 
 def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:
@@ -374,29 +365,23 @@ def _is_leaderboard(head: Head) -> bool:
         is_wide = isinstance(row.get("run_id"), str) and bool(numbers) and all(numbers)
         return row.get("format") == BOARD_FORMAT or {"run_id", "measure"} <= row.keys() or is_wide
     # The last line may be cut.
-    further = head.rest.split("\n")[:-1]
+    lines = [one for one in (line, *head.rest.split("\n")[:-1]) if one.strip()]
     columns = line.split()
-    if (
-        _long_header(columns)
-        or (len(columns) == 3 and columns[1] == ALL)
-        or _are_scores([_cut(one) for one in (line, *further) if one.strip()])
-    ):
+    is_mean = len(columns) == 3 and columns[1] == ALL
+    if _long_header(columns) or is_mean or _are_scores(list(map(_cut, lines))):
         return True
     if _is_table(line):
-        second = next((row for row in further if row.strip()), head.rest)
-        return any(is_number(cell) for cell in cells_of(second)[1:])
+        return any(is_number(cell) for cell in cells_of((*lines, head.rest)[1])[1:])
     # One tab stands between a query and its text, which may end in a number.
     return len(columns) == 4 and is_number(columns[-1]) and line.count("\t") in (0, 3)
 
 
-def _format(form: Form) -> Format:
-    write = partial(write_leaderboard, form=form) if form in WRITTEN else None
-    return Format("leaderboard", f"leaderboard, form {form}", partial(read_leaderboard, form=form), write)
-
-
-LEADERBOARD = _format("ir_measures")._replace(
-    description="leaderboard in any form; written as run topic measure value", read=read_leaderboard,
-    recognise=_is_leaderboard,
+LEADERBOARD = Format(
+    "leaderboard", "leaderboard in any form; written as run topic measure value", read_leaderboard, write_leaderboard,
+    _is_leaderboard,
 )  # fmt: skip
-# One for each form: `OF_FORM.tot`.
-OF_FORM = SimpleNamespace(**{form: _format(form) for form in COLUMNS})
+# One for each form that is written, `OF_FORM.tot`; they read any.
+OF_FORM = SimpleNamespace(**{
+    form: Format("leaderboard", f"leaderboard, form {form}", read_leaderboard, partial(write_leaderboard, form=form))
+    for form in WRITTEN
+})  # fmt: skip
