@@ -56,26 +56,28 @@ def cache(*, action: Literal["size", "merge"], cache: str | os.PathLike[str], ot
 
 @Command(files={"kind": "KIND", "name": "[NAME]"}, fields={"printed": ("format",)})
 def list_(
-    *, kind: Literal["prompts", "measures", "formats"], name: str | None = None, printed: Printed = Printed()
+    *, kind: Literal["prompts", "measures", "formats", "models"], name: str | None = None, printed: Printed = Printed()
 ) -> int:
-    """the prompts, measures or formats that there are, a line each
+    """the prompts, measures, formats or models that there are, a line each
 
     examples:
       rubric_measures list prompts
       rubric_measures list prompts nuggets.assign
       rubric_measures list measures NuggetV
       rubric_measures list formats
+      rubric_measures list models
 
     Args:
         kind: what to list.
         name: of prompts and measures: show this one alone, with all there is to say.
     """
-    from rubric_measures import formats
+    from rubric_measures import formats, models
     from rubric_measures.measures import measure
     from rubric_measures.prompts import library
 
     tables = {
         "prompts": library.prompt_table, "measures": measure.measure_table, "formats": formats.format_table,
+        "models": models.model_table,
     }  # fmt: skip
     ones = {"prompts": library.described, "measures": measure.described}
     if name is None:

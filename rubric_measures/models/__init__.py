@@ -8,6 +8,7 @@ from typing import Any
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.plugins import Registry
+from rubric_measures.base.tables import Table, columns
 from rubric_measures.models.base import Backend, Reply, ReplyStatus, Request, check_options
 from rubric_measures.types.scales import Message
 
@@ -59,3 +60,9 @@ def make_backend(spec: str, **options: Any) -> Backend:
         said = str(error).replace("too many positional arguments", f"{kind} takes no name")
         raise InputError(f"model {spec!r}: {said}") from None
     return make(*given, **options)
+
+
+def model_table() -> Table:
+    """The kinds of models, each with the first line of what makes it."""
+    said = {kind: (inspect.getdoc(BACKENDS[kind]) or "").partition("\n")[0] for kind in BACKENDS}
+    return Table(columns(["model", "what it is"], left=2), [[kind, what] for kind, what in said.items()])

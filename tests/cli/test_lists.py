@@ -1,4 +1,4 @@
-"""`list prompts`, `list measures`, `list formats`: what commands take."""
+"""`list prompts`, `list measures`, `list formats`, `list models`: what commands take."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats import FORMATS
+from rubric_measures.models import BACKENDS
 from rubric_measures.prompts.library import load_prompt, prompt_names
 
 
@@ -24,6 +25,10 @@ def test_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"RubricCover@k", "NuggetV@k", "SupportRecall"} <= set(measures)
     assert measures["NuggetV@k"]["parameters"] == "rel, partial_rel, strict, judged_only"
     assert list(listed(capsys, "formats")) == sorted(FORMATS)
+    models = listed(capsys, "models")
+    # A new kind of model has its line.
+    assert list(models) == list(BACKENDS)
+    assert all(row["what it is"] for row in models.values()) and "extra hf" in models["hf"]["what it is"]
 
 
 def test_one_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,17 +44,18 @@ def test_one_alone(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["prompt"], ["NuggetV"]])
-def test_what_cannot_be_listed_names_the_three(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_listed_names_the_four(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["list", *arguments])
     said = capsys.readouterr().err
     assert stopped.value.code == 2 and said.count("\n") == 1
-    assert all(kind in said for kind in ("prompts", "measures", "formats"))
+    assert all(kind in said for kind in ("prompts", "measures", "formats", "models"))
 
 
 def test_a_name_where_there_is_only_the_list(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "formats", "trec"]) == 2
-    said = capsys.readouterr().err
-    assert said == "rubric_measures: trec: there is only a list of formats; leave the name out\n"
+    for kind in ("formats", "models"):
+        assert main(["list", kind, "trec"]) == 2
+        said = capsys.readouterr().err
+        assert said == f"rubric_measures: trec: there is only a list of {kind}; leave the name out\n"
     assert main(["list", "measures", "NuggetV", "--format", "json"]) == 2
     assert "NuggetV: a description is text; only the list has other forms (--format)" in capsys.readouterr().err
