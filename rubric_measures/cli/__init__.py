@@ -45,8 +45,8 @@ atexit.register(gc.freeze)
 _MODULES = {
     "making": "example answers pool generate grade combine",
     "scoring": "leaderboard evaluate qrels convert",
-    "concluding": "check compare correlate agreement calibrate power tournament",
-    "looking": "verify review cache list_",
+    "concluding": "check compare correlate agreement power tournament",
+    "looking": "calibrate verify review cache list_",
 }
 # A function may not be called as what Python has: `list_`.
 COMMANDS = {

@@ -1,12 +1,10 @@
-"""Commands that conclude: agreement, calibrate, check, compare, correlate, power, tournament.
+"""Commands that conclude: agreement, check, compare, correlate, power, tournament.
 
 `compare`: runs against runs from per-query scores, with corrected tests and groups of equals.
 
 `correlate`: leaderboards against the official one; or every measure and grade set of a graded file (a grid).
 
 `agreement`: two or more label sources on the same documents: judgments, graded records, item grades.
-
-`calibrate`: a grader held to a few grades of assessors, or of another grader.
 
 `check`: was a board made from these grades, this bank and these runs; packed for others to check; bundles, conclusions,
 runs as they are submitted, runs that were not pooled.
@@ -115,20 +113,6 @@ def agreement(
 
     printed.write(tables_report(tables(sources[0], min_judgment=min_judgment)))
     return 0
-
-
-@Command(
-    ["rubric_measures.verification.graders:calibrate"],
-    files={"graded": "GRADED"}, fields={"draws": ("rounds",)},
-)  # fmt: skip
-def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
-    """bias of a grader, calibrated scores
-
-    examples:
-      rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl
-      rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --grader gpt-5
-    """
-    return printed.show(calibrate())
 
 
 @Command(

@@ -1,6 +1,8 @@
-"""Commands for people: cache, list, review, verify.
+"""Commands for people: cache, calibrate, list, review, verify.
 
 `cache`: what a reply cache holds and what was paid for it; merge.
+
+`calibrate`: a grader held to a few grades of assessors, or of another grader.
 
 `list`: what there is of prompts, measures, formats or models, plug-ins included, a line each.
 
@@ -149,6 +151,20 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
     finally:
         made.store.close()
     return 0
+
+
+@Command(
+    ["rubric_measures.verification.graders:calibrate"],
+    files={"graded": "GRADED"}, fields={"draws": ("rounds",)},
+)  # fmt: skip
+def calibrate(calibrate: Call, *, printed: Printed = Printed()) -> int:
+    """bias of a grader, calibrated scores
+
+    examples:
+      rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl
+      rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --grader gpt-5
+    """
+    return printed.show(calibrate())
 
 
 @Command(
