@@ -193,7 +193,7 @@ def test_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert (published["one"][present], published["two"][present]) == ("0.750000", "0.500000")
     # The person says 2 and 0; of "leaves stay green forever" the document has two words of four, and of the other all.
     assert re.search(r"^pairs +2 ", outputs[7], re.MULTILINE)
-    assert Path("corrected/graded.jsonl.gz").exists()
+    assert Path("sentences.jsonl").exists()
 
 
 def test_test_banks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
