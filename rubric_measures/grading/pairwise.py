@@ -139,44 +139,19 @@ class Reference(NamedTuple):
 _LEAST = 2  # the lowest label of documents that are shown, as the paper has it (of 0 to 2)
 
 
-def references_of_records(groups: Iterable[QueryPassages]) -> dict[str, tuple[Reference, ...]]:
+def load_references(source: str | os.PathLike[str] | None) -> dict[str, tuple[Reference, ...]]:
     """The relevant documents of each query with their annotations, best label first, then by id.
 
     The label is a model's direct label, its reply being the annotation; where a passage has none, the highest judgment
     of assessors. Documents without any are left out.
 
     Args:
-        groups: graded records.
-
-    Raises:
-        InputError: there are direct labels of several prompts, models or settings.
-    """
-    labels = GradeSetSelector(Grader(kind="direct"), "the documents", "documents")
-    found: dict[str, tuple[Reference, ...]] = {}
-    for group in groups:
-        references = []
-        for passage in group.passages:
-            direct: Any = labels.choose(passage, None)
-            label = direct.self_rating if direct is not None else None
-            annotation = direct.answer if direct is not None and label is not None else ""
-            if label is None:
-                label = passage.judged(group.query_id)
-            if label is not None and label >= _LEAST:
-                references.append(Reference(passage.doc_id, passage.text, label, annotation))
-        found[group.query_id] = tuple(sorted(references, key=lambda one: (-one.label, one.doc_id)))
-    labels.note_counts()
-    return found
-
-
-def load_references(source: str | os.PathLike[str] | None) -> dict[str, tuple[Reference, ...]]:
-    """The relevant documents of each query: of graded records with their annotations, or of a collection.
-
-    Args:
         source: a file of graded records, or a collection with judgments: a folder, a file, or an ir_datasets id; None
             shows nothing.
 
     Raises:
-        InputError: the source cannot be read, or no document has a label that is shown.
+        InputError: the source cannot be read, no document has a label that is shown, or there are direct labels of
+            several prompts, models or settings.
     """
     if source is None:
         return {}
@@ -193,7 +168,20 @@ def load_references(source: str | os.PathLike[str] | None) -> dict[str, tuple[Re
         relevant = [row for row in known.judgments if row.relevance >= _LEAST]
         texts = texts_of(known.docs_store(), [row.doc_id for row in relevant])
         groups = pool((), texts, judgments=relevant, judged=True, missing="skip") if relevant else ()
-    found = references_of_records(groups)
+    labels = GradeSetSelector(Grader(kind="direct"), "the documents", "documents")
+    found: dict[str, tuple[Reference, ...]] = {}
+    for group in groups:
+        references = []
+        for passage in group.passages:
+            direct: Any = labels.choose(passage, None)
+            label = direct.self_rating if direct is not None else None
+            annotation = direct.answer if direct is not None and label is not None else ""
+            if label is None:
+                label = passage.judged(group.query_id)
+            if label is not None and label >= _LEAST:
+                references.append(Reference(passage.doc_id, passage.text, label, annotation))
+        found[group.query_id] = tuple(sorted(references, key=lambda one: (-one.label, one.doc_id)))
+    labels.note_counts()
     if not any(found.values()):
         raise InputError(f"{source}: no document has a label of {_LEAST} or more")
     return found

@@ -19,7 +19,7 @@ from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.trec import read_qrels, read_run
 from rubric_measures.grading.generation import related_segments
-from rubric_measures.grading.pairwise import references_of_records
+from rubric_measures.grading.pairwise import load_references
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, load_graded
 from rubric_measures.types.entities import Qrel
@@ -174,7 +174,7 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
     assert [row for row in rows if row.query_id == "q1"] == collection.judgments
     (group,) = load_graded(files / "twice.jsonl")
     assert [one.judged("q1") for one in group.passages] == [3, 2]
-    references = references_of_records([group])["q1"]
+    references = load_references(files / "twice.jsonl")["q1"]
     assert [(one.doc_id, one.label) for one in references] == [("d1", 3), ("d2", 2)]
     assert [one.doc_id for one in related_segments([group], level=3)["q1"]] == ["d1"]
     assert main(["pool", "-c", str(files / "twice.jsonl"), "-o", str(files / "pooled.jsonl")]) == 0

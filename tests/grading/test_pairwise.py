@@ -21,14 +21,22 @@ from rubric_measures.grading.pairwise import (
     Game,
     Reference,
     answers_by_query,
+    load_references,
     pair_games,
     play,
     ragdoll_games,
-    references_of_records,
 )
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.records.models import DirectGrade, GradedPassage, Judgment, PassageData, PromptInfo, QueryPassages
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    Judgment,
+    PassageData,
+    PromptInfo,
+    QueryPassages,
+    write_graded,
+)
 from rubric_measures.types.entities import Preference, RubricItem, make_item_id
 from tests.example_records import bank_from_items
 from tests.shared_data import shared_data
@@ -193,16 +201,17 @@ def passage(doc_id: str, label: int | None, judged: int | None = None, prompt: s
     )
 
 
-def test_references_of_records_take_labels_of_a_model_before_judgments() -> None:
+def test_references_take_labels_of_a_model_before_judgments(tmp_path: Path) -> None:
+    path = tmp_path / "graded.jsonl"
     group = QueryPassages("q1", [passage("d1", 1, 3), passage("d2", 2), passage("d3", None, 3), passage("d4", None)])
-    assert references_of_records([group]) == {
-        "q1": (Reference("d3", "Text d3", 3), Reference("d2", "Text d2", 2, "why 2"))
-    }
+    write_graded(path, [group])
+    assert load_references(path) == {"q1": (Reference("d3", "Text d3", 3), Reference("d2", "Text d2", 2, "why 2"))}
     twice = passage("d1", 2)
     assert twice.grades is not None
     both = twice.replacing(grades=[*twice.grades, *(passage("d1", 0, prompt="s").grades or ())])
+    write_graded(path, [QueryPassages("q1", [both])])
     with pytest.raises(InputError, match="several grade sets are left"):
-        references_of_records([QueryPassages("q1", [both])])
+        load_references(path)
 
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
