@@ -170,12 +170,6 @@ class Correlations(Reported):
             worst = max(self.found, key=lambda result: result.worst_drop or 0.0)
             text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.measure}"
             said.append(Note(text, (str(worst.worst_run),), False))
-        for result in self.found:
-            # Those of the other count every query.
-            tau, pooled = result.query_kendall, result.pooled_kendall
-            if tau is not None and pooled is not None and tau.units < pooled.units:
-                left_out = f"query_kendall leaves out {counted(pooled.units - tau.units, 'query')}"
-                said.append(Note(f"{result.measure}: {left_out}, where all runs are tied on a side", is_warning=False))
         said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
         for column in self.columns:
             name, means = column.name, column.means

@@ -213,8 +213,9 @@ def _sources(
     called = [one.name for one in read]
     times = [called[:place].count(name) + 1 for place, name in enumerate(called)]
     read = [replace(one, name=f"{one.name} ({n})") if n > 1 else one for one, n in zip(read, times, strict=True)]
-    for (first, one), (other_source, other) in permutations(zip(sources, read, strict=True), 2):
-        if one.made == other.made and _is_same(first, other_source):
+    places = [os.path.realpath(one) if isinstance(one, str | os.PathLike) else id(one) for one in sources]
+    for (place, one), (other_place, other) in permutations(zip(places, read, strict=True), 2):
+        if (place, one.made) == (other_place, other.made):
             problem = f"{one.name} would be compared with itself; name another source, or another grader of it"
             raise InputError(problem, settings=("grader_b",))
         if {*one.made.get("grades", ())} > {*other.made.get("grades", ())} > set():
@@ -223,12 +224,6 @@ def _sources(
                 "high; make a grader of the assessors' grades alone (combine), and compare that"
             )
     return read
-
-
-def _is_same(first: Gradable, second: Gradable) -> bool:
-    if isinstance(first, str | os.PathLike) and isinstance(second, str | os.PathLike):
-        return os.path.realpath(first) == os.path.realpath(second)
-    return first is second
 
 
 def _graders_of(source: Gradable, wanted: Grader, items: bool) -> list[LabelSource]:

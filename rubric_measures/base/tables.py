@@ -405,11 +405,13 @@ def _latex_text(text: str) -> str:
 
 
 def _latex_cell(cell: Cell, column: Column) -> str:
-    if not isinstance(cell, Marked):
-        return _latex_text(_shown(cell, column))
-    text = _latex_text(_shown(cell.value, column))
-    text = f"\\textbf{{{text}}}" if cell.bold else text
-    return f"\\fbox{{{text}}}" if cell.boxed else text
+    text = _shown(cell.value if isinstance(cell, Marked) else cell, column)
+    # A hyphen is no minus in print.
+    text = _latex_text(text if column.is_left else re.sub(r"(?<![^ \[])-(?=\d)", "−", text))
+    if isinstance(cell, Marked):
+        text = f"\\textbf{{{text}}}" if cell.bold else text
+        text = f"\\fbox{{{text}}}" if cell.boxed else text
+    return text
 
 
 def _latex_row(cells: Sequence[str]) -> str:

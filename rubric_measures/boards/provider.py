@@ -10,7 +10,7 @@ from ir_measures import providers
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, RunConverter, ScoredDoc
 
-from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.errors import MeasureError, warn
 from rubric_measures.measures.measure import PROVIDER, RubricMeasure, is_supported, other_providers, refuse_real
 
 if TYPE_CHECKING:
@@ -214,8 +214,11 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
         pairs = [(getattr(row, "query_id", None), getattr(row, "doc_id", None)) for row in qrels]
         has_items = any(hasattr(row, "iteration") for row in qrels)
     is_ours = any(isinstance(measure, RubricMeasure) for measure in measures)
-    is_repeated = is_ours and has_items and len(set(pairs)) < len(pairs)
-    if not is_repeated and all(doc_id != BANK_DOC for _, doc_id in pairs):
+    is_repeated = has_items and len(set(pairs)) < len(pairs)
+    if not (is_ours and is_repeated) and all(doc_id != BANK_DOC for _, doc_id in pairs):
+        if is_repeated and (theirs := [str(one) for one in measures if not is_supported(one)]):
+            text = "%s: these qrels have several rows a document, of which one counts; load() makes grades of them"
+            warn(text, " ".join(theirs))
         return qrels
     from rubric_measures.measures.qrels import build_grades
 

@@ -9,6 +9,7 @@ from rubric_measures.base.tables import (
     Cell,
     Column,
     Marked,
+    Ranged,
     Report,
     Table,
     Undefined,
@@ -114,6 +115,10 @@ def test_a_value_that_stands_out() -> None:
         "| b   |    **2** |",
         "| c   |    **-** |",
     ]
+    # A minus in print, but no hyphen of a name or a dash.
+    signed = table([["a-1", Ranged(-0.5, -0.75, 0.25)], ["b", Marked(-0.5)], ["c", None]])
+    rows = "a-1 & $-$0.50 [$-$0.75, 0.25] \\\\\nb & \\textbf{$-$0.50} \\\\\nc & - \\\\\n"
+    assert rows in shown(signed, "latex")
     assert "a* & \\textbf{0.50} \\\\\nb & \\fbox{\\textbf{2}} \\\\\n" in shown(report, "latex")
 
 

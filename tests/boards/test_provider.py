@@ -138,6 +138,17 @@ def test_the_pipeline_of_ir_measures_is_not_patched() -> None:
         ir_measures.evaluator([ir_measures.RR(judged_only=True) @ 5], labels)
 
 
+def test_a_standard_measure_over_rows_of_items_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    # The grades of d1 are 0 and 5; the program behind nDCG reads the last row.
+    rows = [Qrel("q1", "d1", 5, "a"), Qrel("q1", "d1", 0, "b"), Qrel("q1", "d2", 1, "a")]
+    run = [ScoredDoc("q1", "d1", 2.0), ScoredDoc("q1", "d2", 1.0)]
+    assert ir_measures.calc_aggregate([ir_measures.RR], rows, run) == {ir_measures.RR: 0.5}
+    assert "RR: these qrels have several rows a document, of which one counts" in caplog.text
+    caplog.clear()
+    assert ir_measures.calc_aggregate([ir_measures.RR], build_grades(rows), run) == {ir_measures.RR: 1.0}
+    assert caplog.text == ""
+
+
 def test_bad_input_is_refused() -> None:
     with pytest.raises(MeasureError, match="nested dict"):
         ir_measures.calc_aggregate([COVER], {"q1": {"d1": 3}}, RUN)
