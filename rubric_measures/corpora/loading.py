@@ -93,6 +93,9 @@ class PassageRecords(UserList["QueryPassages"]):
             raise InputError("the records went to standard output, and cannot be read again")
         return read_as_records(self.path)
 
+    def __getitem__(self, place: Any) -> Any:
+        return self.data[place]
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the records, which every command and `load` read: JSON lines, gzip where the name ends with .gz."""
         write_graded(path, self)
@@ -148,10 +151,10 @@ def are_rows(source: object) -> TypeIs[Rows]:
     """Whether something is a table in memory: a frame, mappings, or columns, and not names of tables or runs."""
     if isinstance(source, dict):
         columns = list(source.values())
-        is_listed = bool(columns) and all(map(_is_column, columns))
-        first = [cell for column in columns if is_listed for cell in column[:1]]
-        is_cell = [not isinstance(cell, Mapping) and not hasattr(cell, "doc_id") for cell in first]
-        return is_listed and (any(is_cell) or not is_cell)
+        if not columns or not all(map(_is_column, columns)):
+            return False
+        first = [column[0] for column in columns if len(column)]
+        return not first or any(not isinstance(cell, Mapping) and not hasattr(cell, "doc_id") for cell in first)
     if isinstance(source, list | tuple):
         is_row = bool(source) and isinstance(source[0], Mapping)
         return is_row and not all(isinstance(cell, Mapping) for cell in source[0].values())

@@ -32,7 +32,7 @@ def test_objects_in_and_records_out() -> None:
     )
     assert told and max(told) <= 24
     assert repr(records) == "GradedRecords(2 queries, 8 passages, 8 grade sets)"
-    assert [len(group.passages) for group in records] == [4, 4]
+    assert [len(group.passages) for group in records] == [4, 4] and records[:1] == [records[0]]
     assert all(len(grade_of_items(passage.exam_grades[0])) == 3 for group in records for passage in group.passages)
     assert records.report.is_complete and records.report.by_status["graded"] == 24
     for same in (pickle.loads(pickle.dumps(records)), copy.deepcopy(records)):
