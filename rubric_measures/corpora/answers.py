@@ -155,9 +155,8 @@ def answer_tables_of(
     clash = any(one & other for one, other in combinations(said, 2))
     named = []
     for table, stem, runs in zip(tables, stems, said, strict=True):
-        longer = {run: f"{stem}/{run}" for run in runs} if clash and len(runs) > 1 else {}
-        alone = dict.fromkeys(runs, stem) if clash and len(runs) == 1 else {}
-        named.append(in_runs(table, {"": stem, **longer, **alone}))
+        others = {run: f"{stem}/{run}" if len(runs) > 1 else stem for run in runs if clash}
+        named.append(in_runs(table, {**others, "": stem}))
     return named
 
 
@@ -254,17 +253,15 @@ def _query_ids(tables: Sequence[AnswerTable], bank: TestBank | None) -> dict[tup
             raise problem
         tell("the column id names rows; queries are told apart by their texts", settings=("columns",))
         has_ids = False
-    of_text: dict[str, str] = {}
-    for query_id, text in ({} if bank is None else bank.query_texts).items():
-        of_text.setdefault(_same(text), query_id)
-    known = set() if bank is None else set(bank.items)
+    known = bank or TestBank({})
+    of_text = {_same(text): query_id for query_id, text in reversed(list(known.query_texts.items()))}
     pairs = dict.fromkeys((row.query_id, row.query) for table in tables for row in table.rows)
     width = max(2, len(str(len({_same(query) for _, query in pairs}))))
-    free = (name for number in count(1) if (name := f"q{number:0{width}}") not in known)
+    free = (name for number in count(1) if (name := f"q{number:0{width}}") not in known.items)
     found = {}
     for said, query in pairs:
         text = _same(query)
-        if has_ids and (said in known or text not in of_text):
+        if has_ids and (said in known.items or text not in of_text):
             found[said, query] = said
         else:
             found[said, query] = of_text[text] = of_text.get(text) or next(free)

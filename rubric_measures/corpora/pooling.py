@@ -84,15 +84,11 @@ def _labels_of(judgments: Iterable[Qrel]) -> dict[str, dict[str, float]]:
 
 
 def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
-    if queries is None:
-        order = sorted(pooled)
-    else:
-        asked = list(dict.fromkeys(queries))
-        strangers = pooled.difference(asked)
-        order = [query_id for query_id in asked if query_id in pooled]
-        text = "unknown and left out: %d queries of the runs (such as %s)"
-        warn(text, len(strangers), min(strangers, default=""))
-        warn("%d of %d queries have no passages", len(asked) - len(order), len(asked))
+    asked = sorted(pooled) if queries is None else list(dict.fromkeys(queries))
+    order, strangers = [query_id for query_id in asked if query_id in pooled], pooled.difference(asked)
+    text = "unknown and left out: %d queries of the runs (such as %s)"
+    warn(text, len(strangers), min(strangers, default=""))
+    warn("%d of %d queries have no passages", len(asked) - len(order), len(asked))
     if not order:
         raise InputError("the pool is empty: no run retrieves anything for the queries", settings=("queries",))
     return order
