@@ -50,7 +50,7 @@ from rubric_measures.models.settings import Calls, interrupts, note_limit, refus
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt
 from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.records.models import QueryPassages, load_graded
-from rubric_measures.types.entities import ItemKind, Query, RubricItem, TestBank, canonical_json, make_item_id
+from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ class SourceSegment(NamedTuple):
 
 
 def nuggetize(
-    queries: Sequence[Query],
+    queries: Sequence[BankQuery],
     segments: Mapping[str, Sequence[SourceSegment]],
     caller: Caller,
     *,
@@ -376,7 +376,7 @@ def label_importance(bank: TestBank, caller: Caller) -> MadeBank:
     """
     asker = caller.asker(load_prompt("nuggets.importance"))
     found = caller.run(
-        (query_id, _label(Query(query_id, bank.query_texts[query_id]), items, asker))
+        (query_id, _label(BankQuery(query_id, bank.query_texts[query_id]), items, asker))
         for query_id, items in bank.items.items()
     )
     items = {query_id: found[query_id][0] for query_id in bank.items}
@@ -392,7 +392,9 @@ def _batches(some: Sequence[T]) -> list[Sequence[T]]:
     return [some[start : start + BATCH] for start in range(0, len(some), BATCH)]
 
 
-def _nuggets(query: Query, segments: Sequence[SourceSegment], askers: Sequence[Asker], program: str) -> _Steps[_Listed]:
+def _nuggets(
+    query: BankQuery, segments: Sequence[SourceSegment], askers: Sequence[Asker], program: str
+) -> _Steps[_Listed]:
     """The job of one query: all creation calls one after the other, then all importance calls together."""
     if not segments:
         return (), (Failure(query.query_id, "documents", "none is related to it"),)
@@ -428,7 +430,7 @@ def trim(nuggets: Sequence[RubricItem], keep: int) -> tuple[RubricItem, ...]:
 
 
 def _creation(
-    prompt: Prompt, query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[RubricItem], program: str
+    prompt: Prompt, query: BankQuery, shown: Sequence[SourceSegment], nuggets: Sequence[RubricItem], program: str
 ) -> Ask:
     # One line a segment: a segment cannot pretend to be the next one. Programs show segments as they are.
     texts = [segment.text if program else " ".join(segment.text.split()) for segment in shown]
@@ -446,7 +448,7 @@ def _creation(
     return Ask(messages)
 
 
-def _label(query: Query, nuggets: Sequence[RubricItem], asker: Asker) -> _Steps[_Listed]:
+def _label(query: BankQuery, nuggets: Sequence[RubricItem], asker: Asker) -> _Steps[_Listed]:
     """Asks for the importance of all nuggets, a batch a call, the calls together."""
     prompt, batches = asker.prompt, _batches(nuggets)
     asks = []
@@ -817,7 +819,7 @@ def generate(
             else:
                 texts = {query.query_id: query.text for query in listed}
                 related = _related(from_documents, texts, by, min_judgment, grader_of(grader))
-                every = [Query(*one) for one in texts.items()]
+                every = [BankQuery(*one) for one in texts.items()]
                 found = nuggetize(every, related, first, over_generate=over_generate, program=program)
                 if dry_run and not over_generate:
                     text = "importance takes up to %d calls more, as many nuggets as are created"

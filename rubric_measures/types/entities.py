@@ -33,13 +33,6 @@ ItemKind = Literal["question", "nugget"]
 Scored = TypeVar("Scored", bound=tuple[Any, ...])
 
 
-class Query(NamedTuple):
-    """One query (an ir_datasets query has the same two fields)."""
-
-    query_id: str
-    text: str
-
-
 class Grade(NamedTuple):
     """This text, for this query, covers this rubric item this well; one row a (query, document, item, grader).
 

@@ -41,7 +41,7 @@ from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.prompts.parsers import Parsed
 from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
-from rubric_measures.types.entities import Query, RubricItem, make_item_id
+from rubric_measures.types.entities import RubricItem, make_item_id
 from rubric_measures.types.scales import Message
 from tests.example_records import bank_from_items
 from tests.function_backend import FunctionBackend, caller_of
@@ -174,7 +174,7 @@ def test_several_direct_graders_must_be_told_apart() -> None:
     assert related_segments([group], by="direct", grader=Grader("m", "Thomas"))["q"] == [SourceSegment("a", "A")]
 
 
-QUERY = Query("q1", "how is tea made")
+QUERY = BankQuery("q1", "how is tea made")
 
 
 def lines(text: str, start: str) -> str:
