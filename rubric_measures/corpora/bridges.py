@@ -186,7 +186,7 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[banks.
 
 
 def _reports_to_answers(found: Sequence[CitedReport], _: Options) -> list[Answer]:
-    grades = sum(len(report.item_grades()) for report in found)
+    grades = sum(len(report.item_grades) for report in found)
     warn("%d grades of evaldata.nugget_grades left out; the format item-qrels takes them", grades, settings=("to",))
     say_contradictions(found)
     return [answer_of_report(report) for report in found]
@@ -194,7 +194,7 @@ def _reports_to_answers(found: Sequence[CitedReport], _: Options) -> list[Answer
 
 def _reports_to_item_qrels(found: Sequence[CitedReport], _: Options) -> list[Qrel]:
     """What graders put into `evaldata.nugget_grades`; the document is called after the run."""
-    rows = [(one.query_id, one.run_name, said.grade, item) for one in found for item, said in one.item_grades().items()]
+    rows = [(one.query_id, one.run_name, said.grade, item) for one in found for item, said in one.item_grades.items()]
     graded = [Qrel(query_id, run_id, grade, item) for query_id, run_id, grade, item in rows if grade is not None]
     warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(rows) - len(graded))
     return graded

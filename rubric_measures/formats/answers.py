@@ -175,6 +175,10 @@ class ItemGrade(Struct, frozen=True):
     reasoning: str | None = None
 
 
+class _Evaluated(Struct, frozen=True, omit_defaults=True):
+    nugget_grades: dict[str, ItemGrade] | None = None
+
+
 class CitedReport(JsonRecord, frozen=True, kw_only=True):
     """What one run answered to one topic.
 
@@ -201,7 +205,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
     references: list[_Id] | None = None
     documents: dict[str, Any] | None = None
     segments: dict[str, Any] | None = None
-    evaldata: dict[str, Any] | None = None
+    evaldata: _Evaluated | None = None
 
     def __post_init__(self) -> None:
         if self.answer is None and self.responses is None:
@@ -266,22 +270,13 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
         found = [one for one in self._found(sentence) if keep_lost or isinstance(one, str)]
         return list(dict.fromkeys(one if isinstance(one, str) else f"references[{one}]" for one in found))
 
-    def item_grades(self) -> dict[str, ItemGrade]:
-        """Item id -> grade of `evaldata.nugget_grades`; empty where there are none.
-
-        Raises:
-            InputError: they do not have the form {item id: {grade, reasoning}}.
-        """
-        try:
-            return msgspec.convert((self.evaldata or {}).get("nugget_grades") or {}, dict[str, ItemGrade])
-        except msgspec.ValidationError:
-            where = f"run {self.run_name!r}, query {self.query_id!r}"
-            raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
+    @property
+    def item_grades(self) -> Mapping[str, ItemGrade]:
+        """Item id -> grade of `evaldata.nugget_grades`; empty where there are none."""
+        return (self.evaldata and self.evaldata.nugget_grades) or {}
 
 
-REPORT_LINES = RecordLines(
-    **table("reports"), type=CitedReport, texts=report_texts,
-)  # fmt: skip
+REPORT_LINES = RecordLines(**table("reports"), type=CitedReport, texts=report_texts)
 
 
 def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:

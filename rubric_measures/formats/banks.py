@@ -60,13 +60,10 @@ def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
 'Key advantages of nuclear energy?': 'key-advantages-of-nuclear-energy-2'}
     """
     ids: dict[str, str] = {}
-    for said in texts:
-        stripped = (said or "").strip()
-        if not stripped or stripped in ids:
-            continue
-        words = "-".join(re.findall(r"\w+", stripped.lower()))[:60].rstrip("-") or "facet"
+    for heading in filter(None, dict.fromkeys((said or "").strip() for said in texts)):
+        words = "-".join(re.findall(r"\w+", heading.lower()))[:60].rstrip("-") or "facet"
         named = chain([words], (f"{words}-{number}" for number in count(2)))
-        ids[stripped] = next(one for one in named if one not in ids.values())
+        ids[heading] = next(one for one in named if one not in ids.values())
     return ids
 
 

@@ -353,13 +353,11 @@ ASSESSMENTS: Spec[list[AssessedReport]] = spec("dragun:assessments", into=_repor
 
 def _compared(rows: Iterable[Row]) -> list[GradeRow]:
     """Questions as they are called where runs of them are pooled, graded by the questions of their topic."""
-    return [
-        GradeRow(
-            said["query_id"], f"{said['run_id']}/{said['query_id']}/{said['rank']}", said["run_id"], said["rank"],
-            f"{said['query_id']}/{said['number']}", None, said["grade"], "graded", "", None, said["reason"],
-        )
+    return GRADES.read([
+        {"item_id": f"{said['query_id']}/{said.pop('number')}",
+         "doc_id": f"{said['run_id']}/{said['query_id']}/{said['rank']}", **said}
         for _, said, *_ in rows
-    ]  # fmt: skip
+    ])  # fmt: skip
 
 
 QUESTION_ASSESSMENTS = spec("dragun:question-assessments", into=_compared)

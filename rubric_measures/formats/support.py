@@ -179,14 +179,11 @@ def records_of_cited_answers(
 
 
 def _passage_of(answer: CitedAnswer) -> GradedPassage:
-    said: dict[str, Any] = {
-        "sentences": [sentence.text for sentence in answer.sentences],
-        "citations": [sentence.citations for sentence in answer.sentences],
-        "items": [sentence.item_id for sentence in answer.sentences],
-    }
-    if any(sentence.joined is not None for sentence in answer.sentences):
-        said["joined"] = [sentence.joined for sentence in answer.sentences]
-    text = " ".join(said["sentences"])
+    places = {"sentences": 1, "citations": 2, "items": 0, "joined": 3}
+    said = {name: [sentence[place] for sentence in answer.sentences] for name, place in places.items()}
+    if {*said["joined"]} <= {None}:
+        del said["joined"]
+    text = " ".join(map(str, said["sentences"]))
     return answer_passage(answer.query_id, answer.run_id, text, paragraph={"answers": {answer.run_id: said}})
 
 
@@ -307,16 +304,10 @@ class ArgueSentence(Struct):
 
     @property
     def lacks_citation(self) -> bool | None:
-        """Whether it needs a citation and is the first to say what it says; None where nobody judged that it needs one.
-
-        Judgments say these by several names.
-        """
+        """Whether it needs a citation and is the first to say what it says; None where nobody judged the need."""
         said = {name: value for one in self.judgments or () for name, value in (one.response or {}).items()}
-        needs, first = (
-            [said[name] for name in names if isinstance(said.get(name), bool)]
-            for names in (("requires_citation", "needs_citation"), ("is_first_instance", "first_instance", "is_first"))
-        )
-        return any(needs) and all(first) if needs else None
+        needs = said.get("requires_citation")
+        return needs and said.get("is_first_instance") is not False if isinstance(needs, bool) else None
 
 
 class ArgueReport(JsonRecord, frozen=True, kw_only=True):

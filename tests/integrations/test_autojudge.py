@@ -120,7 +120,7 @@ def test_a_whole_workflow(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("rain", answer_doc_id(""), 0) in qrels
     assert len(qrels) == 4
     reports = read_reports(out["responses.jsonl"])
-    grades = {(one.query_id, one.run_name) for one in reports for said in one.item_grades().values() if said.grade == 5}
+    grades = {(one.query_id, one.run_name) for one in reports for said in one.item_grades.values() if said.grade == 5}
     assert ("bees", "alpha") in grades and ("bees", "gamma") in grades and ("rain", "alpha") not in grades
     assert {group.query_id for group in load_graded(out["graded.jsonl.gz"])} == {"bees", "rain"}
 
