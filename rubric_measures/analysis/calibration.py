@@ -770,19 +770,19 @@ def make_audit(plan: AuditPlan, labels: Labels, rankings: Rankings) -> Audit:
     return Audit(plan, frame, draw_audit(frame, plan.seed, plan.items, plan.passages), weights)
 
 
-# Two runs may stand the other way round on a board.
-_OTHERWISE = ". That is not Rubric-Cover, which counts an item once: the order on a board may be another"
+# What stands once below what is settled: two runs may stand the other way round on a board.
+OTHERWISE = "This mean share is not Rubric-Cover, which counts an item once: the order on a board may be another."
 
 
 def sentence(one: Settled, minutes: float | None = None) -> str:
-    """What an audit says of a pair, as a sentence; of a settled one also that measures of a board are others.
+    """What an audit says of a pair, as a sentence.
 
     Args:
         one: what was found.
         minutes: how long a passage takes; None where nobody knows yet.
 
     >>> found = Settled(("a", "b"), 60, 0.1, 0.12, 0.05, 0.19, "better", 0)
-    >>> sentence(found).partition(". ")[0]
+    >>> sentence(found)
     'a beats b by .05 to .19 in the mean share of items that a passage covers: settled'
     """
     first, second = one.runs
@@ -794,10 +794,10 @@ def sentence(one: Settled, minutes: float | None = None) -> str:
     if one.verdict in ("better", "worse"):
         ahead, behind = (first, second) if one.verdict == "better" else (second, first)
         by = f"{ahead} beats {behind} by {min(low, high)} to {max(low, high)}"
-        return f"{by} in {SETTLED_MEASURE}: settled{_OTHERWISE}"
+        return f"{by} in {SETTLED_MEASURE}: settled"
     if one.verdict == "same":
         by = f"{first} and {second} differ by at most {max(low, high)}"
-        return f"{by} in {SETTLED_MEASURE}: settled{_OTHERWISE}"
+        return f"{by} in {SETTLED_MEASURE}: settled"
     if one.more is not None:
         work = counted(one.more, "passage") if minutes is None else counted(max(1, round(one.more * minutes)), "minute")
         return f"{work} more will probably settle {first} against {second}"

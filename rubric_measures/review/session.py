@@ -244,7 +244,8 @@ def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
         # One before them has an item that is undecided or nobody's yet.
         first = f"all {len(left[0].items)} items of passage {left[0].doc_id} of query {left[0].query_id}"
         said.append(f"{counted(graded, 'graded passage')} will count once {first} have a blind grade")
-    for one, reach in zip(audit.settled(truth_of(material, snapshot)), audit.expected_reaches, strict=True):
+    found = audit.settled(truth_of(material, snapshot))
+    for one, reach in zip(found, audit.expected_reaches, strict=True):
         pair = " against ".join(one.runs)
         if reach is None:
             size = f"{counted(drawn, 'passage')} of {counted(len(material.queries), 'query')}"
@@ -254,6 +255,7 @@ def note_of(review: Review, snapshot: Snapshot) -> tuple[str, list[str]]:
             said.append(f"{known}, if the grader is right in {100 * calibration.GUESSED_AGREEMENT:.0f} of 100")
         else:
             said.append(calibration.sentence(one, minutes))
+    said += [calibration.OTHERWISE] * any(one.verdict != "open" for one in found)
     if not drawn:
         return "", said
     if not checked:

@@ -159,8 +159,8 @@ def test_pairs_of_runs_are_settled_by_blind_grades(tmp_path: Path) -> None:
         while left := [cell for cell in asked_cells(review) if cell not in review.store.snapshot().grades]:
             give(review, left[:5], lambda _, grade: grade)
         said = re.search(
-            r"new beats old by \.\d\d to \.\d\d in the mean share of items that a passage covers: settled\. "
-            r"That is not Rubric-Cover, which counts an item once: the order on a board may be another",
+            r"new beats old by \.\d\d to \.\d\d in the mean share of items that a passage covers: settled "
+            r"This mean share is not Rubric-Cover, which counts an item once: the order on a board may be another",
             card(review),
         )
         checked = len(review.store.snapshot().grades)
