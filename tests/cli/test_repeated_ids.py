@@ -18,7 +18,6 @@ COMMANDS = (
     "verify all graded.jsonl --bank bank.jsonl --format json",
     "convert graded.jsonl --bank bank.jsonl --to csv -o grades.csv",
     "qrels graded.jsonl --bank bank.jsonl --grader kind=question --per item -o items.qrels",
-    "review graded.jsonl --bank bank.jsonl --export reviewed",
     "check board.json graded.jsonl {runs} --bank bank.jsonl --pack first",
 )
 
