@@ -396,7 +396,7 @@ def shared_files() -> list[Odd]:
     add(f"qrels {golden}/dl20-scale.jsonl.gz -o {{}}/out.qrels")
     add(f"convert {golden}/dl20-scale-questions.jsonl.gz --to bank:csv -o {{}}/out.csv", r"cannot hold all of the bank")
     for name in ("rated.qrels.gz", "count.qrels.gz"):
-        add(f"agreement {golden}/{name} {golden}/{name} --rounds 0")
+        add(f"convert {golden}/{name} -o {{}}/out.qrels")
     official = f"{golden}/dl20-scale-official-leaderboard.json"
     for name in ("cover-bool.tsv", "cover-tau4.tsv"):
         add(f"correlate {official} {golden}/{name} --rounds 0", r"the last line has no line end|measure are text")
@@ -421,7 +421,7 @@ def shared_files() -> list[Odd]:
     add("convert @@/rag26dev/research-rubrics-dev-rubrics.jsonl.gz --to bank -o {}/out.jsonl")
     add("convert @@/kiddie/kiddie.nuggets.jsonl --to bank -o {}/out.jsonl")
     add("convert @@/kiddie/kiddie-topics.jsonl --to queries -o {}/out.json")
-    add("agreement @@/kiddie/kiddie.qrels.txt @@/kiddie/kiddie.qrels.txt --rounds 0")
+    add("convert @@/kiddie/kiddie.qrels.txt -o {}/out.qrels")
     for name in ("run1", "run2"):
         add(
             f"convert @@/kiddie/kiddie.{name}.jsonl --to answers -o {{}}/out.jsonl",
