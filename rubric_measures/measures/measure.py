@@ -1072,7 +1072,7 @@ def described(name: str) -> str:
     Raises:
         UnknownNameError: there is no such measure of this package.
     """
-    known = _ours()
-    if name.removesuffix("@k") not in known:
+    known, plain = _ours(), re.split("[(@]", name)[0]
+    if plain not in known:
         raise UnknownNameError("measure", name, known)
-    return f"{name}\n\n{inspect.getdoc(known[name.removesuffix('@k')])}\n"
+    return f"{name}\n\n{inspect.getdoc(known[plain])}\n"

@@ -345,28 +345,27 @@ class Reports(Reported):
             for query in self._analyses():
                 yield from query_sections(query, self.least, self.parts)
 
-    def _refuse(self, found: object, asked_for: object = None) -> None:
+    def _refuse(self, selector: GradeSetSelector, is_done: bool = True) -> None:
         """Refuses records without grades, and what no passage covers where some grades were never asked."""
-        if not found:
-            raise InputError(f"{self.source.name}: holds no grades that pass the filter; are its passages graded?")
-        if LEVELLED & self.parts and asked_for:
+        if is_done and not selector.found:
+            raise selector.nothing_found(" of items in the bank" * (self.bank is not None))
+        if LEVELLED & self.parts and selector.asked_for:
             text = f"{self.source.name}: {PARTIAL}, and only all grades tell what covers nothing"
             raise InputError(f"{text}; grade all, or ask for another report")
 
     def _analyses(self) -> Iterator[CheckedQuery]:
         selector = GradeSetSelector(self.wanted, self.source.name)
         for query in check_records(self.chosen(), selector, self.bank):
-            self._refuse(True, selector.asked_for)
+            self._refuse(selector, is_done=False)
             yield query
-        self._refuse(selector.found)
+        self._refuse(selector)
 
     def _statistics(self) -> Section:
         """Statistics of items."""
         selector = GradeSetSelector(self.wanted, self.source.name)
         queries = [select_query(group, selector, self.bank) for group in self.chosen()]
-        self._refuse(True, selector.asked_for)
+        self._refuse(selector)
         report = item_report(queries, self.least)
-        self._refuse(selector.found)
         looked = Looked()
         for query in queries:
             looked.add(query.grades, {})

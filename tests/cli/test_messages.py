@@ -22,7 +22,7 @@ MIXED_UP = {
     "leaderboard qrels.txt bm25.run.gz -m nDCG@10": "(No such file or directory); did you mean bm25.run?",
     "leaderboard passages.jsonl.gz": "its passages are not graded yet; grade them first",
     "qrels passages.jsonl.gz": "its passages are not graded yet; grade them first",
-    "verify all passages.jsonl.gz --bank questions.jsonl": "are its passages graded?",
+    "verify all passages.jsonl.gz --bank questions.jsonl": "its passages are not graded yet; grade them first",
     "leaderboard items.csv bm25.run --bank questions.jsonl -m RubricCover": "items.csv: grades none of the items of "
     "the test bank; it grades 'tone'; name the bank of these grades, or none",
     "evaluate qrels.txt bm25.run ndcg@10": "unknown measure 'ndcg': did you mean nDCG, ",
