@@ -1,6 +1,6 @@
 """Collections: documents, queries, banks and grades, as ir_datasets has them.
 
-Importing this module registers `rubric-measures/example` and a pattern for folders and files (`rubric-measures/PATH`)
+Importing this module registers `rubric-measures/example`, and folders and files (`rubric-measures/PATH`), as a pattern
 with ir_datasets, so that `ir_datasets.load` knows them. Behind any of them may stand `/items`: its qrels are grades of
 rubric items.
 
@@ -11,7 +11,6 @@ A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .pa
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
@@ -90,10 +89,9 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
         found = self._of(self._asked if self._asked.issuperset(asked) else None)
         return (found[doc_id] for doc_id in asked if doc_id in found)
 
-    def docs_iter(self) -> Iterator[Any]:
+    def docs_iter(self) -> Any:
         """All documents, in file order; also by position and slice, as ir_datasets and PyTerrier ask for them."""
-        found: Iterator[Any] = LazyDocsIter(lambda: list(self._of().values()), iter(self._of().values()))
-        return found
+        return LazyDocsIter(lambda: list(self._of().values()), iter(self._of().values()))
 
     def docs_store(self) -> Docstore:
         """The documents by id."""
@@ -345,9 +343,6 @@ def files_of(folder: Path) -> list[Path]:
 
 
 ir_datasets.registry.register_pattern(rf"^{PREFIX}/(.+)$", _from_id)
-with contextlib.suppress(InputError):
-    for _view in ("", _ITEMS):
-        ir_datasets.registry.register(f"{PREFIX}/example{_view}", _from_id("", (f"example{_view}",)))
 
 
 T = TypeVar("T")
