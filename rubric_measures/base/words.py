@@ -82,13 +82,6 @@ def stem(word: str) -> str:
     return str(_stemmer().stemWord(word))
 
 
-@lru_cache(maxsize=1 << 16)
-def _normal(word: str) -> str:
-    """The stem of a word as it stands in a text; empty for a stopword."""
-    folded = word.replace("’", "'").removesuffix("'s")
-    return "" if folded in STOPWORDS else stem(folded.replace("'", ""))
-
-
 @lru_cache(maxsize=256)
 def content_stems(text: str) -> frozenset[str]:
     """The stems of the content words of a text; numbers are content words.
@@ -98,4 +91,5 @@ def content_stems(text: str) -> frozenset[str]:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    return frozenset(filter(None, map(_normal, _WORD.findall(text.lower()))))
+    words = (word.removesuffix("'s") for word in _WORD.findall(text.lower().replace("’", "'")))
+    return frozenset(stem(word.replace("'", "")) for word in words if word not in STOPWORDS)

@@ -20,7 +20,6 @@ import dataclasses
 import functools
 import math
 import re
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
@@ -96,12 +95,6 @@ class Asking:
                 settings=("temperature",),
             )
 
-    def per_call(self, prompt: Prompt) -> int | None:
-        """How many items one call with a prompt lists at most; None where it is about one, or a passage."""
-        is_list = prompt.parser == "label_list"
-        most = self.items_per_call or (_OF_LIST if is_list else 1)
-        return sys.maxsize if most == "all" else None if most == 1 and not is_list else most
-
     def only(self, *names: str) -> Self:
         """The same, where only these settings have an effect.
 
@@ -123,7 +116,7 @@ class Asking:
             "combine": "median",
             "long_passages": "chunk",
             "chunk_overlap": _OVERLAP,
-            "nuggets_per_call": (self.items_per_call if is_list else None) or _OF_LIST,
+            "nuggets_per_call": (self.items_per_call if is_list else None) or OF_LIST,
             "documents": content_hash(self.document_texts)[:16] if self.document_texts else None,
             "shuffle_seed": None,  # as signatures always had it: they are those of the grades that there are
             "explain": self.explain,
@@ -134,7 +127,7 @@ class Asking:
 
 # Settings that signatures have only where they are not the usual ones: they are no part of most prompts.
 _LEFT_OUT = ("documents", "explain", "items_per_call")
-_OF_LIST = 10  # items that a prompt whose reply is a list shows at once, as nuggetizer does
+OF_LIST = 10  # items that a prompt whose reply is a list shows at once, as nuggetizer does
 _OVERLAP = 0.25  # the share of a chunk that the next one repeats
 # With less on all labels together, the first token says something else than a label.
 _LEAST_MASS = 0.5

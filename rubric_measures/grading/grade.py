@@ -22,11 +22,11 @@ from rubric_measures.corpora.loading import (
     File,
     PassageRecords,
     Passages,
-    bank_of,
     content_of,
     file_beside,
     file_path,
     listed,
+    load_bank,
     passages_of,
     query_texts_of,
     read_runs,
@@ -277,15 +277,15 @@ class _Grading:
     def test_bank(self, bank: Bank | None, query_texts: File | Mapping[str, str] | None) -> TestBank:
         """The bank, with the texts of queries; one of aspects, or without items, where the prompts need none."""
         texts = {} if query_texts is None else query_texts_of(query_texts)
-        made, prompts = bank_of(bank), self.prompts
-        if made is not None:
+        if bank is not None:
+            made = load_bank(bank)
             return replace(made, query_texts={**texts, **made.query_texts}, edited={})
-        if not texts or not prompts:
+        if not texts or not self.prompts:
             raise InputError(
                 "name the test bank, or, for labels and aspects, the texts of the queries and a prompt",
                 settings=("bank", "query_texts", "prompt"),
             )
-        if aspects := [name for name in prompts if load_prompt(name).parser == "aspects"]:
+        if aspects := [name for name in self.prompts if load_prompt(name).parser == "aspects"]:
             from rubric_measures.grading.generation import aspect_bank
 
             return aspect_bank(texts, aspects[0])
@@ -378,7 +378,7 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None) -> BankCha
     if bank is None or (old_bank is None and not (isinstance(bank, str | os.PathLike) and is_bank(os.fspath(bank)))):
         text = "only the file of a bank that was edited in a review notes edits; name it, or the banks before and after"
         raise InputError(text, settings=("only_changed", "bank", "old_bank"))
-    return BankChange.of(made, bank_of(old_bank))
+    return BankChange.of(made, None if old_bank is None else load_bank(old_bank))
 
 
 def _part(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from rubric_measures.base import __version__
 from rubric_measures.formats.banks import former_items, regrade_mark
@@ -213,7 +213,9 @@ class GradeSetMaker:
         """
         if self.style.direct:
             label = self.direct_label(outcomes[DIRECT_ITEM])
-            return passage.replacing(grades=_put(passage.grades or (), self.present_direct(passage), label))
+            known, labels = self.present_direct(passage), passage.grades or []
+            put = [*labels, label] if known is None else [label if one is known else one for one in labels]
+            return passage.replacing(grades=put)
         before = entries = list(passage.exam_grades or ())
         wanted, present = self.style.items_of(of.items), self.present(passage, of)
         for kind in self.style.item_kinds:
@@ -242,7 +244,7 @@ class GradeSetMaker:
             if self.change is not None:
                 contents = {item.item_id: item_content(item) for item in members if item.item_id in mine}
                 made = self._going_on(made, old, contents)
-            entries = _put(entries, old, made)
+            entries = [*entries, made] if old is None else [made if one is old else one for one in entries]
         return passage if entries is before else passage.replacing(exam_grades=entries)
 
     def grades_of(self, passage: GradedPassage, of: Unit) -> dict[str, float]:
@@ -297,15 +299,6 @@ class GradeSetMaker:
                 **more,
             },
         )
-
-
-_E = TypeVar("_E")
-
-
-def _put(entries: Sequence[_E], old: _E | None, new: _E) -> list[_E]:
-    """The grade sets with the new one where the old one stands, or behind all."""
-    made = [new if one is old else one for one in entries]
-    return made if any(one is new for one in made) else [*made, new]
 
 
 def _ids(entry: ItemGradeSet) -> set[str]:

@@ -10,6 +10,7 @@ Grading styles: self-rating, extraction, extraction + verification, direct label
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.words import stem
 from rubric_measures.grading.asking import (
     BY_RULE,
+    OF_LIST,
     Ask,
     Asker,
     Asking,
@@ -229,7 +231,7 @@ class Style:
         asker: puts it to the model.
         shows_query: whether the text of the query is shown.
         shows_documents: whether documents are shown beside an answer.
-        per_call: how many items a call lists at most; see `Asking.per_call`.
+        per_call: how many items a call lists at most; None where it is about one, or a passage.
         together: what asks about several items in words that are for one; None where nothing does.
         direct: it labels passages, without items.
         graded: its outcomes are grades (informational extraction makes none).
@@ -262,9 +264,11 @@ class Style:
         self.shows_query = "query" in prompt.fields or "query_title" in prompt.fields
         self.shows_documents = "documents" in prompt.fields
         self._asked = prompt_with_reason(prompt) if settings.explain else prompt
-        self.per_call = settings.per_call(prompt)
+        is_list = prompt.parser == "label_list"
+        most = settings.items_per_call or (OF_LIST if is_list else 1)
+        self.per_call = sys.maxsize if most == "all" else most if is_list or most > 1 else None
         # An item that is left alone is asked about in the prompt's own words.
-        is_several = self.per_call is not None and prompt.parser != "label_list"
+        is_several = self.per_call is not None and not is_list
         self.together = prompt_of_several(prompt, settings) if is_several else None
         self._open_fields = [name for name in prompt.fields if name in _ITEM_FIELDS]
         # A passage is shown with each of its items, and its chunks with each replicate.
