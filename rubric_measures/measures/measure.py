@@ -1017,7 +1017,7 @@ def inner_names(name: str) -> list[str]:
 def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
     """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `of_wrapped`."""
     wrapped = (one if is_supported(one) else RubricQrels(measure=_with_level(one)) for one in measures)
-    return list(dict.fromkeys(wrapped))
+    return list({(one, one.params.get("rel")): one for one in wrapped}.values())
 
 
 def _with_level(measure: Measure) -> str:

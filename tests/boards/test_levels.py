@@ -9,6 +9,7 @@ import ir_measures
 import pytest
 
 import rubric_measures
+from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from tests.boards.test_failures import graded
@@ -43,6 +44,9 @@ def test_measures_over_subtopics_take_the_level_of_the_scale(folder: Path, capsy
     board, other = (rubric_measures.score(grades, runs, names, notes=False) for names in (bare, said))
     assert board.measures == list(said)
     assert board.values == other.values
+    # Both levels have one name to ir_measures, so that one of them would be lost.
+    with pytest.raises(MeasureError, match="StRecall@20 is asked for twice"):
+        rubric_measures.score(grades, runs, ["StRecall(rel=1)@20", "StRecall@20"], notes=False)
     # Not everything that has a grade of 1 has one of 4.
     lenient = rubric_measures.score(grades, runs, "StRecall(rel=1)@20", notes=False)
     assert board.values["bm25"][said[1]] != lenient.values["bm25"]["StRecall@20"]
