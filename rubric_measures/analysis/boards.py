@@ -155,7 +155,7 @@ class Board(Leaderboard, frozen=True):
 
 def reusability(
     grades: Gradable,
-    runs: Runs | None = None,
+    runs: Runs,
     measures: Measures | None = None,
     *,
     pool_depth: int = 10,
@@ -169,7 +169,7 @@ def reusability(
 
     Args:
         grades: as for `score`; qrels, too.
-        runs: as for `score`; those inside of records by default.
+        runs: two or more, as for `score`.
         measures: those by which runs are scored; left out, those that fit the grades.
         pool_depth: how many passages of each ranking were pooled, 1 or more.
         bank: the test bank.
@@ -190,18 +190,11 @@ def reusability(
     refuse(
         (sums, f"{', '.join(map(str, sums))} is a sum over queries, and this is about means; leave it out", ()),
         (pool_depth < 1, f"a pool has the first passage of each run or more, not {pool_depth}", ("pool_depth",)),
-        (runs is None and not isinstance(known, RecordGrades), "name the runs; these grades hold none", ("runs",)),
     )
-    queries: Any
-    if runs is None and isinstance(known, RecordGrades):
-        queries = [(query.grades, query.rankings) for query in known.record_queries()]
-    else:
-        found = {run.run_id: run.with_scores() for run in read_runs(runs or ())}
-        for run_id, of_run in found.items():
-            refuse_other(run_id, of_run.keys(), known.queries.keys())
-        queries = [
-            (query, {run: of.get(name, ()) for run, of in found.items()}) for name, query in known.queries.items()
-        ]
+    found = {run.run_id: run.with_scores() for run in read_runs(runs)}
+    for run_id, of_run in found.items():
+        refuse_other(run_id, of_run.keys(), known.queries.keys())
+    queries = [(query, {run: of.get(name, ()) for run, of in found.items()}) for name, query in known.queries.items()]
     rows = left_out(queries, asked, pool_depth, known.on_failed)
     if all(row.alone == 1 for row in rows):
         text = f"no two runs have a passage in common among their first {pool_depth}; nothing was pooled of both"
