@@ -143,18 +143,8 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
     groups = list(groups)
     grades = collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
     _check_assignable(grades.scale)
-    found: dict[tuple[str, str], dict[str, float | None]] = {}
-    for row in itertools.chain.from_iterable(map(all_rows, grades.queries.values())):
-        found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
-    # The passages are answers: a run has one for a query.
-    answers, runs = dict[tuple[str, str], str](), dict[tuple[str, str], str]()
-    for query_id, passage in ((group.query_id, one) for group in groups for one in group.passages):
-        answers[query_id, passage.doc_id] = passage.text
-        for place in passage.rankings:
-            if runs.setdefault((query_id, place.method), passage.doc_id) != passage.doc_id:
-                problem = f"query {query_id!r}: {place.method!r} has several passages"
-                raise InputError(f"{problem}; assignments are for one passage a run, the whole answer")
-    return judged.lines_of_grades(options.bank, found, answers, runs)
+    rows = itertools.chain.from_iterable(map(all_rows, grades.queries.values()))
+    return judged.lines_of_grades(options.bank, rows, groups)
 
 
 def _check_assignable(scale: Scale | None) -> None:

@@ -592,45 +592,44 @@ def records_of_judged(lines: Sequence[JudgedAnswer]) -> list[QueryPassages]:
     return list(groups.values())
 
 
-def lines_of_grades(
-    bank: TestBank,
-    grades: Mapping[tuple[str, str], Mapping[str, float | None]],
-    answers: Mapping[tuple[str, str], str],
-    runs: Mapping[tuple[str, str], str],
-) -> list[AssignmentLine]:
+def lines_of_grades(bank: TestBank, grades: Iterable[Grade], groups: Iterable[QueryPassages]) -> list[AssignmentLine]:
     """The lines that write grades of answers as nuggetizer does, with all that its metrics read.
 
     An answer without any grade has no items, as long as other answers have those of its query: so it scores the same.
 
     Args:
         bank: the items.
-        grades: (query_id, doc_id) -> item id -> grade 0 to 2; what has none is written as `failed` (counted).
-        answers: (query_id, doc_id) -> text of the answer.
-        runs: (query_id, run_id) -> doc_id of the run's answer.
+        grades: grades 0 to 2 of its items; what has none is written as `failed` (counted).
+        groups: the answers, ranked by their runs.
 
     Raises:
-        InputError: a grade is not 0, 1 or 2, or such lines cannot hold the bank.
+        InputError: a grade is not 0, 1 or 2, a run has two answers to a query, or such lines cannot hold the bank.
     """
     from rubric_measures.formats.banks import NUGGETS, written_rows
 
     label_of: dict[float | None, str] = {None: FAILED, **{one: label for label, one in NUGGETIZER.grades.items()}}
     rows = {row["qid"]: row for row in written_rows(bank, NUGGETS)}
-    asked = {query_id for query_id, _ in grades}
-    made, failed = [], 0
-    for (query_id, run_id), doc_id in runs.items():
-        of_answer = grades.get((query_id, doc_id), {})
-        marks = []
+    found: dict[tuple[str, str], dict[str, float | None]] = {}
+    for row in grades:
+        found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
+    asked = {query_id for query_id, _ in found}
+    made: dict[tuple[str, str], AssignmentLine] = {}
+    for query_id, passage in ((group.query_id, one) for group in groups for one in group.passages if one.rankings):
+        of_answer, marks = found.get((query_id, passage.doc_id), {}), []
         for item, mark in zip(bank.for_query(query_id), rows[query_id]["nuggets"], strict=True):
             grade = of_answer.get(item.item_id)
             if grade not in label_of:
-                where = f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}"
+                where = f"query {query_id!r}, document {passage.doc_id!r}, item {item.item_id!r}"
                 raise InputError(f"{where}: grade {grade:g} has no label; expected 0, 1 or 2")
             # The program asks each nugget for an importance, and writes `failed` where there is none.
             marks.append({"importance": FAILED, **mark, "assignment": label_of[grade]})
-        marks = marks if of_answer or query_id not in asked else []
-        failed += sum(mark["assignment"] == FAILED for mark in marks)
-        shown = answers.get((query_id, doc_id), "")
-        said: Any = {"run_id": run_id, "answer_text": shown, "response_length": len(shown.split()), "nuggets": marks}
-        made.append(AssignmentLine(**{**rows[query_id], **said}))
+        said: Any = {"answer_text": passage.text, "response_length": len(passage.text.split())}
+        said["nuggets"] = marks if of_answer or query_id not in asked else []
+        for run_id in dict.fromkeys(place.method for place in passage.rankings):
+            if (query_id, run_id) in made:
+                problem = "assignments are for one passage a run, the whole answer"
+                raise InputError(f"query {query_id!r}: {run_id!r} has several passages; {problem}")
+            made[query_id, run_id] = AssignmentLine(**{**rows[query_id], "run_id": run_id, **said})
+    failed = sum(mark.label == FAILED for line in made.values() for mark in line.marks)
     warn("%d nuggets have no grade and were written as failed", failed)
-    return made
+    return list(made.values())

@@ -12,6 +12,8 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import NUGGETS, bank_of_entries
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
 from rubric_measures.formats.judged import lines_of_grades
+from rubric_measures.records.models import QueryPassages, answer_passage
+from rubric_measures.types.entities import Grade
 from tests.example_records import read_lines, write_lines
 
 
@@ -61,9 +63,10 @@ def test_a_grade_without_a_label_is_refused(tmp_path: Path, caplog: pytest.LogCa
         NUGGETS.read(write_lines(tmp_path / "file.jsonl", [{"qid": "1", "query": "who?", "nuggets": nuggets}]))
     )
     first, second = (item.item_id for item in bank)
-    [line] = lines_of_grades(bank, {("1", "a"): {first: 2}}, {("1", "a"): "A b."}, {("1", "a"): "a"})
+    answers = [QueryPassages("1", [answer_passage("1", "a", "A b.")])]
+    [line] = lines_of_grades(bank, [Grade("1", "a", 2, first)], answers)
     found = [(one.text, one.importance, one.label) for one in line.marks]
     assert found == [("a", "vital", "support"), ("b", "much", "failed")] and line.response_length == 2
     assert "1 nugget has no grade and was written as failed" in caplog.text
     with pytest.raises(InputError, match="grade 5 has no label"):
-        lines_of_grades(bank, {("1", "a"): {second: 5}}, {}, {("1", "a"): "a"})
+        lines_of_grades(bank, [Grade("1", "a", 5, second)], answers)
