@@ -297,21 +297,16 @@ class _Grading:
         bank: TestBank,
         files: Sequence[str],
         named: Bank | None = None,
-        *,
-        change: BankChange | None = None,
-        needed: NeededFor | None = None,
-        citations: int | Literal["all"] | None = None,
+        **which: Any,
     ) -> GradedRecords:
-        """Grades passages; what else see `GradingEngine`.
+        """Grades passages.
 
         Args:
             passages: the passages.
             bank: the items.
             files: where the passages are from, and `named` where the bank is from: for errors and the manifest.
             named: see `files`.
-            change: what edits did to the bank.
-            needed: what the grades are for.
-            citations: how many of a sentence are judged.
+            which: which pairs are graded, where not all are; see `GradingEngine`.
         """
         from rubric_measures.grading import grader
 
@@ -320,14 +315,13 @@ class _Grading:
         with fewer_collections():
             groups = _part(source, bank, self.queries, self.limit)
             engine = grader.GradingEngine(
-                runner.backend, bank, tuple(self.prompts), self.asking, change,
-                needed=needed, citations=citations, give_up_after=self.give_up_after,
-            )  # fmt: skip
+                runner.backend, bank, tuple(self.prompts), self.asking, give_up_after=self.give_up_after, **which
+            )
             pairs = engine.check(groups)
             if self.dry_run:
                 with dataclasses.replace(self.calls, max_calls=0).asking(runner) as planned:
                     plan = grader.estimate(engine, groups, planned)
-                if needed is not None:
+                if engine.needed is not None:
                     tell("these are the most: what a grade settles is asked no more")
                 return grader.GradedRecords([], report=grader.GradingReport(), plan=plan)
             if self.output is not None and self.manifest is None:
@@ -336,7 +330,7 @@ class _Grading:
             if (there := os.fspath(self.output or "")) and source.path not in ("", there) and Path(there).is_file():
                 tell(f"{there}: was there, and is replaced; to add grades to a file, name it as the passages")
             report = grader.GradingReport()
-            total = pairs if change is None and needed is None else None
+            total = pairs if engine.change is None and engine.needed is None else None
             with self.calls.asking(runner, self.progress, total, stats=report.run) as opened:
                 # Closed before the cache is, also where the output cannot be written.
                 with contextlib.closing(engine.grade_records(groups, opened, report)) as graded:
