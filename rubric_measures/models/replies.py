@@ -27,7 +27,7 @@ import msgspec
 
 from rubric_measures.base.errors import InputError, tell
 from rubric_measures.base.files import is_gone, path_name
-from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
+from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows, use_wal
 from rubric_measures.models.base import Reply, Request
 
 
@@ -229,7 +229,7 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
         if read_only:
             execute("PRAGMA query_only = ON")
         else:
-            execute("PRAGMA journal_mode = WAL")
+            use_wal(self._connection, _BUSY_SECONDS)
             execute("PRAGMA synchronous = NORMAL")
 
     def __exit__(self, *_: object) -> None:

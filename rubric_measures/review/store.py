@@ -20,14 +20,13 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, MsgspecError, convert, structs
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
+from rubric_measures.base.json_text import Finite, damaged, is_locked, parse_json, stored_rows, use_wal
 from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, bank_of_entries, former_items
 from rubric_measures.records.models import Rating
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
@@ -531,10 +530,6 @@ class StateError(InputError):
     """The state file cannot be read or written now; nothing was kept."""
 
 
-def _is_locked(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
 class ReviewStore:
     """What assessors did in one review.
 
@@ -586,7 +581,7 @@ class ReviewStore:
                 file.execute("commit")
                 if is_other:
                     raise self._unusable("another version made it, or another program; name another state file")
-                self._use_wal(patience)
+                use_wal(file, patience)
                 file.execute("pragma synchronous=full")
                 file.executescript(_SCHEMA)
             except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -597,19 +592,6 @@ class ReviewStore:
 
     def _unusable(self, why: object) -> InputError:
         return InputError(f"{self.path}: cannot be used as the state of a review ({why})", settings=("state",))
-
-    def _use_wal(self, patience: float) -> None:
-        """SQLite does not wait here for another server that begins with the same file: it says at once that it is
-        locked."""
-        until = monotonic() + patience
-        while True:
-            try:
-                self._connection.execute("pragma journal_mode=wal")
-                return
-            except sqlite3.OperationalError as error:
-                if not _is_locked(error) or monotonic() > until:
-                    raise
-                sleep(0.02)
 
     def close(self, unused: bool = False) -> None:
         """Closes the file; an unused one is removed, where this made it, nobody has it open and nothing was done."""
@@ -636,7 +618,7 @@ class ReviewStore:
                 # What was read of rows that are gone now.
                 self._known = None
                 if isinstance(error, sqlite3.OperationalError):
-                    why = "another program keeps it locked" if _is_locked(error) else f"cannot be used now ({error})"
+                    why = "another program keeps it locked" if is_locked(error) else f"cannot be used now ({error})"
                     error = StateError(f"{self.path}: {why}; try again in a moment")
                 elif isinstance(error, sqlite3.Error | UnicodeDecodeError):
                     error = damaged(self.path)

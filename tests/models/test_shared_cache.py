@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,20 @@ def statuses(path: Path) -> set[str]:
             for entry in passage.exam_grades or ():
                 found |= {"graded"} if not entry.item_status else set(entry.item_status.values())
     return found
+
+
+def test_a_cache_waits_for_a_program_that_begins_with_the_same_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    ReplyCache(path).__exit__()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        # As long as nobody asked for the log beside the file SQLite lets nobody wait for it.
+        other.execute("pragma journal_mode=delete")
+        other.execute("begin immediate")
+        done = threading.Timer(0.3, other.execute, ["rollback"])
+        done.start()
+        with ReplyCache(path) as cache:
+            assert cache.get("00") is None
+        done.join()
 
 
 def test_two_processes_pay_each_call_once(tmp_path: Path) -> None:
