@@ -22,7 +22,7 @@ from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
 from rubric_measures.records.models import PassageData, QueryPassages
 from rubric_measures.types.entities import Qrel, Run, TestBank, make_run, sentence_items
-from rubric_measures.types.scales import ASSIGNED, Scale
+from rubric_measures.types.scales import ASSIGNED
 
 
 @dataclass(frozen=True)
@@ -142,18 +142,15 @@ def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -
         raise InputError(problem, settings=("bank",))
     groups = list(groups)
     grades = collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
-    _check_assignable(grades.scale)
-    rows = itertools.chain.from_iterable(map(all_rows, grades.queries.values()))
-    return judged.lines_of_grades(options.bank, rows, groups)
-
-
-def _check_assignable(scale: Scale | None) -> None:
-    """Refuses grades that would mean something else as assignments; says where they mean it in part."""
+    # Other grades would mean something else as assignments.
+    scale = grades.scale
     if scale is None or scale[:2] != ASSIGNED[:2]:
         problem = f"assignments are grades on the scale {ASSIGNED}, and these are on {scale or 'none that is known'}"
         raise InputError(f"{problem}; if they are assignments, say their scale", settings=("scale",))
     if scale[:4] != ASSIGNED[:4]:
         warn("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
+    rows = itertools.chain.from_iterable(map(all_rows, grades.queries.values()))
+    return judged.lines_of_grades(options.bank, rows, groups)
 
 
 def _judgments_to_labels(tasks: Sequence[Row], options: Options) -> list[support.SupportAnswer]:

@@ -540,7 +540,7 @@ def _note_alike(name: str, texts: Mapping[str, Mapping[str, str | int]]) -> None
             known.setdefault(frozenset(of_run.items()), []).append(run_id)
     for run_ids in known.values():
         if len(run_ids) > 1:
-            alike = " and ".join(run_ids if len(run_ids) == 2 else [run_ids[0], f"{len(run_ids) - 1} others"])
+            alike = " and ".join(run_ids)
             tell(f"{name}: runs {alike} give the same answers to all queries: is one another run?")
 
 
@@ -767,7 +767,6 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
     runs = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
     if isinstance(runs, list | tuple) and runs and all(isinstance(one, str | os.PathLike) for one in runs):
         return list(map(os.fspath, runs))
-    runs = _kept(runs)
     if not isinstance(runs, Iterable):
         raise InputError(f"{runs!r:.60} is no run, and no list of runs")
     given: list[tuple[str | None, Any]] = [(None, runs)]

@@ -364,7 +364,7 @@ def test_labels_without_ratings_and_places_of_one_rank_are_named(
 
 
 @pytest.mark.parametrize(
-    ("run_ids", "alike"), [(("one", "other"), "one and other"), (("one", "other", "third"), "one and 2 others")]
+    ("run_ids", "alike"), [(("one", "other"), "one and other"), (("one", "other", "third"), "one and other and third")]
 )
 def test_the_same_answers_under_several_names_are_one_note(
     run_ids: tuple[str, ...], alike: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
