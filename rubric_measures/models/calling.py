@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
-from rubric_measures.base.errors import BackendError, InputError
+from rubric_measures.base.errors import BackendError, InputError, warn
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.wire import STRUCTURED_MODES, Endpoint, Trouble, retry_after
 
@@ -171,6 +171,7 @@ class Gate:
 # Seconds between the first calls, about what making one takes: calls that begin all at once are answered all at once,
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
+_LONG = 10  # seconds without a reply after which it is said what is waited for
 _GIVE_UP_AFTER = 100  # calls that failed one after the other
 _SCHEMA = "response_format"
 
@@ -223,11 +224,12 @@ class _Call:
 class Engine:
     """Runs calls in an event loop of its own thread; `submit` requests, take each `reply`.
 
-    `make_client` gives the client of the endpoint, inside of the loop.
+    `make_client` gives the client of the endpoint, inside of the loop. While `is_stopped`, no further attempt begins.
     """
 
     def __init__(self, endpoint: Endpoint, make_client: Callable[[], Any], policy: EndpointSettings) -> None:
         self._endpoint, self._make_client, self._policy = endpoint, make_client, policy
+        self.is_stopped: Callable[[], bool] = bool
         self._gate = Gate(policy.concurrency)
         if not endpoint.answered:
             # A wrong key, or a field that it does not take, costs one call; each answer allows one more.
@@ -238,6 +240,7 @@ class Engine:
         self._stop = asyncio.Event()
         self._tried_bare = False  # whether a call that failed was sent again without its schema
         self._lost = 0  # calls that failed since the last reply
+        self._trouble = ""  # why the last call was not answered
         self.sleeping = 0  # calls that wait before their next attempt
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
@@ -257,16 +260,26 @@ class Engine:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(action)
 
-    def reply(self) -> tuple[Request, Reply]:
-        """Waits for the next reply.
+    def reply(self) -> tuple[Request, Reply] | None:
+        """Waits for the next reply, and says once what is waited for; None where it is stopped and nothing in flight.
 
         Raises:
             BackendError: nothing can work; all replies that came before were returned.
         """
-        found = self._done.get()
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        began, idle = time.monotonic(), 0
+        # A call is no longer in flight a moment before its reply is there.
+        while idle < 2:
+            with contextlib.suppress(queue.Empty):
+                found = self._done.get(timeout=_LOOK_AGAIN)
+                if isinstance(found, BaseException):
+                    raise found
+                return found
+            idle += self.is_stopped() and not self._gate.in_flight
+            if self._trouble and time.monotonic() - began > _LONG:
+                text = "no reply for %d s, and %d calls wait for another attempt: %s"
+                warn(text, _LONG, self.sleeping + len(self._line), self._trouble)
+                began = inf
+        return None
 
     def close(self) -> None:
         """Ends the thread; calls in flight are dropped."""
@@ -297,7 +310,8 @@ class Engine:
             while True:
                 await self._waiting.acquire()
                 window = await self._gate.enter()
-                if self._stop.is_set():
+                if self._stop.is_set() or self.is_stopped():
+                    self._gate.in_flight -= 1
                     return  # the others are cancelled only after their turn
                 await self._run(self._line.popleft(), window)
         except Exception as error:
@@ -317,6 +331,7 @@ class Engine:
             self._deliver(call, found)
             return
         call.pay(found.paid)
+        self._trouble = found.error
         if found.kind in ("final", "hopeless"):
             gate.leave(window, False)
             if found.kind == "final":

@@ -14,7 +14,6 @@ The local runner: jobs that ask a model step by step, behind one cache, each req
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import sys
 import threading
@@ -442,6 +441,26 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     return next((prices[name] for name in names if name in prices), None)
 
 
+class _Asked(Iterator[Request]):
+    """The requests of a run, as a backend pulls them, one at least.
+
+    It may ask, too, whether no further attempt shall begin, and then leaves those unanswered that are not in flight.
+    """
+
+    def __init__(self, run: RunState[Any, Any], first: Request) -> None:
+        self._run, self._first = run, iter([first])
+
+    def __next__(self) -> Request:
+        if (found := next(self._first, None) or self._run.next_miss()) is None:
+            raise StopIteration
+        return found
+
+    def is_stopped(self) -> bool:
+        """Whether the run was stopped."""
+        stop = self._run.runner.stop
+        return stop is not None and stop.is_set()
+
+
 @dataclass(frozen=True)
 class LocalRunner:
     """Runs jobs over one backend in this process.
@@ -505,10 +524,11 @@ class LocalRunner:
                 if request is None:
                     run.wait_for_others()
                     continue
-                for asked, reply in complete(itertools.chain([request], iter(run.next_miss, None))):
-                    run.settle(asked, reply)
+                asked = _Asked(run, request)
+                for one, reply in complete(asked):
+                    run.settle(one, reply)
                     yield from run.take_done()
-                if run.handed:
+                if run.handed and not asked.is_stopped():
                     text = f"{len(run.handed)} requests were not answered; run the command again"
                     raise GradingError(f"{self.backend.model}: {text}")
             if run.fault:

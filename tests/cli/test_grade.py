@@ -22,6 +22,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.records.models import grade_of_items, load_graded, provenance_of
+from tests.fault_server import running
 from tests.grading_data import write_inputs
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -121,6 +122,25 @@ def test_ctrl_c_and_its_like_keep_what_is_done_and_say_how_to_go_on(number: sign
     assert "Traceback" not in errors
     assert not out.exists()
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+
+
+def test_ctrl_c_does_not_wait_for_calls_that_are_turned_away(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+    pytest.importorskip("aiohttp")
+    passages, bank = write_inputs(tmp_path, queries=1, passages=3, items=2)
+    out = tmp_path / "out.jsonl.gz"
+    with running(random_429=1.0) as server:
+        command = arguments(
+            passages, bank, out, "--base-url", server.url, "--model-option", "backoff=20", model="openai:m"
+        )
+        with start(command) as process:
+            lines = iter(process.stderr.readline, "")
+            waited = next(line for line in lines if "no reply for 10 s" in line)
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=5)
+    assert "6 calls wait for another attempt: HTTP 429" in waited
+    assert process.returncode == 130
+    assert "run again to continue" in errors
 
 
 def test_the_output_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
