@@ -41,10 +41,9 @@ from rubric_measures.corpora.loading import (
     load,
     named_files,
     passages_of,
-    refuse_choice,
 )
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.formats.judged import GRADES, OF_TABLES
+from rubric_measures.formats.judged import GRADES, OF_TABLES, refuse_choice
 from rubric_measures.measures.combining import Panel
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import (

@@ -26,10 +26,9 @@ from rubric_measures.corpora.loading import (
     labels_in,
     load,
     named_files,
-    refuse_choice,
     run_of,
 )
-from rubric_measures.formats.judged import TOOLKITS
+from rubric_measures.formats.judged import TOOLKITS, refuse_choice
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.findings import of_run as of_ranked
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, LABEL_ITEMS, Grades, OnFailed

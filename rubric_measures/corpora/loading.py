@@ -569,7 +569,7 @@ def _of_table(
     """The grades of one grader of a table."""
     from rubric_measures.measures.grade_sets import chosen_grades
 
-    refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades (convert makes records of it)")
+    judged.refuse_choice(name, wanted, (*OF_TABLES, "scale"), "a table of grades (convert makes records of it)")
     rows = chosen_grades(GRADES.read(source), name, wanted, bank)
     with naming(name):
         grades = grades_of_table(rows, bank, **counted)
@@ -654,7 +654,7 @@ def load(
             labelled = records_of_support_labels(read_support_labels(name))
         return RecordGrades(labelled, known_bank, wanted, on_failed, name)
     if content in judged.TOOLKITS:
-        refuse_choice(name, wanted, (), judged.TOOLKITS[content].holds)
+        judged.refuse_choice(name, wanted, (), judged.TOOLKITS[content].holds)
         return AnswerGrades(name, known_bank, on_failed, content)
     if content == "grades":
         return _of_table(held, name, known_bank, wanted, counted)
@@ -669,7 +669,7 @@ def load(
                 raise
             raise _refused(error, held) from None
     # What a file is comes first, then what cannot be chosen of it.
-    refuse_choice(name, wanted, ("scale",))
+    judged.refuse_choice(name, wanted, ("scale",))
     return build_grades(held, known_bank, **counted) if grades is None else grades
 
 
@@ -693,14 +693,6 @@ def is_table(rows: object) -> bool:
     names = set(getattr(rows, "columns", ()))
     is_judged = {"query_id", "doc_id", "relevance"} <= names and names & {"iteration", "item_id", "subtopic_id"}
     return are_rows(rows) and (not is_judged or "grader" in names)
-
-
-def refuse_choice(name: str, wanted: Grader | None, may: Sequence[str] = (), holds: str = "judgments") -> None:
-    """`refuse_useless` of `measures.grade_sets`, which is imported where there is a choice."""
-    if wanted is not None:
-        from rubric_measures.measures.grade_sets import refuse_useless
-
-        refuse_useless(name, wanted, may, holds)
 
 
 def judgments_of(path: str) -> list[Any]:

@@ -440,6 +440,13 @@ def _joined(answers: Sequence[str]) -> str:
     return " | ".join(answers) if is_plain else json.dumps(list(answers), ensure_ascii=False)
 
 
+def _item_text(value: Any) -> str:
+    found = words(value).strip()
+    if re.fullmatch(r"#N/A|#NV|#[A-ZÄÖÜ/0]+[!?]", found):
+        raise ValueError("is what a spreadsheet writes in the place of a text that begins as a formula; write the text")
+    return found
+
+
 # The columns of the text of an item; what they begin with is its kind.
 _TEXTS = ("text", "question_text", "nugget_text", "question", "nugget")
 
@@ -489,7 +496,7 @@ def _is_table(head: Head) -> bool:
 BANK_CSV = _bank(
     "bank:csv",
     types={
-        "stripped words": (lambda value: words(value).strip(), same), "parted texts": (_parted, _joined),
+        "item text": (_item_text, same), "parted texts": (_parted, _joined),
         "label": (lambda value: one_of(("vital", "okay"))(known_label(value)), same),
     },
     nest=_nested, flatten=_flat, told=_is_table,

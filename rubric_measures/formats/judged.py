@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -114,6 +114,24 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
     lacking = [one.to for one in GRADES.lacking(columns)]
     # One without grades is read, so that it is said what the header lacks.
     return not lacking or (lacking == ["grade"] and "doc_id" in map(plain_name, columns))
+
+
+def refuse_choice(name: str, wanted: Any, may: Collection[str] = (), holds: str = "judgments") -> None:
+    """Refuses to choose grades where there are no grade sets to choose from: it would do nothing.
+
+    Args:
+        name: the file.
+        wanted: the choice, a `Grader`; None for none.
+        may: attributes that choose something there all the same.
+        holds: what the file holds.
+
+    Raises:
+        InputError: another attribute is given.
+    """
+    given = [] if wanted is None else [one for one in wanted.given if one not in may]
+    if given:
+        problem = f"{name}: holds {holds}, no grade sets to choose by {', '.join(given)}; leave that out"
+        raise InputError(problem, settings=("grader",))
 
 
 def grader_of(row: GradeRow) -> str:

@@ -25,7 +25,7 @@ from msgspec.structs import asdict, force_setattr, replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, tell, warn
 from rubric_measures.base.files import begins_records, path_name
-from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table
+from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table, refuse_choice
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.models import (
@@ -133,7 +133,7 @@ def read_judgments(path: str | os.PathLike[str], wanted: Grader | None = None) -
         if wanted is not None:
             raise InputError(f"{name}: holds judgments that name no grader; leave the choice out", settings=("grader",))
         return read_qrels(path)
-    refuse_useless(name, wanted, OF_TABLES, "a table of grades (convert makes records of it)")
+    refuse_choice(name, wanted, OF_TABLES, "a table of grades (convert makes records of it)")
     grades = grades_of_rows(chosen_grades(GRADES.read(path), name, wanted))
     judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
@@ -473,24 +473,6 @@ class Grader(Struct, frozen=True, dict=True):
         )
 
 
-def refuse_useless(name: str, wanted: Grader | None, may: Collection[str] = (), holds: str = "judgments") -> None:
-    """Refuses to choose grades where there are no grade sets to choose from: it would do nothing.
-
-    Args:
-        name: the file.
-        wanted: the choice.
-        may: attributes that choose something there all the same.
-        holds: what the file holds.
-
-    Raises:
-        InputError: another attribute is given.
-    """
-    given = [] if wanted is None else [one for one in wanted.given if one not in may]
-    if given:
-        problem = f"{name}: holds {holds}, no grade sets to choose by {', '.join(given)}; leave that out"
-        raise InputError(problem, settings=("grader",))
-
-
 def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     """The scale of a grade set: as it says itself, else that of its prompt class; None where neither is known.
 
@@ -584,6 +566,7 @@ class _Making(Struct):
         passes: whether it passes, but for its items.
         signatures: of the grader.
         scale: of ratings.
+        bank: the test bank that it was made with; empty where nobody says.
         asked_for: measures for which alone it was asked; empty where for all.
         is_found: whether one of the entries was chosen.
     """
@@ -592,6 +575,7 @@ class _Making(Struct):
     passes: bool
     signatures: set[str]
     scale: Scale | None
+    bank: str = ""
     asked_for: frozenset[str] = frozenset()
     is_found: bool = False
 
@@ -608,6 +592,7 @@ class GradeSetSelector(Struct):
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
         outside: grade set -> item -> grades, where a passage's grade set has no item of the bank.
         made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
+        banks: the test banks that chosen grade sets were made with.
         strangers: rankings that name another query.
         assessors: grade sets of assessors whose grades stand in the grader's place.
         scale: the scale of the grades; None until it is known.
@@ -629,6 +614,7 @@ class GradeSetSelector(Struct):
     left_out: Counter[str] = field(default_factory=Counter)
     outside: dict[GradeSetKey, Counter[str]] = {}
     made: set[str] = set()
+    banks: set[str] = set()
     strangers: int = 0
     assessors: set[GradeSetKey] = set()
     scale: Scale | None = None
@@ -642,6 +628,10 @@ class GradeSetSelector(Struct):
 
     def note_counts(self) -> None:
         """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place."""
+        if self.banks and self._bank is not None and not self.banks & {"", self._bank_name}:
+            tell(
+                "%s: no grade was made with this test bank; grades of reworded items are of the old words", self.source
+            )
         if self.asked_for:
             text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
             tell(text, self.source, ", ".join(sorted(self.asked_for)))
@@ -673,9 +663,10 @@ class GradeSetSelector(Struct):
         Raises:
             UnknownNameError: the bank lacks the query.
         """
-        self._bank = bank
         if bank is None:
             return None
+        if self._bank is not bank:
+            self._bank, self._bank_name = bank, bank_content(bank)[:16]
         return {item.item_id: item for item in bank.for_query(group.query_id, group.at(self.source))}
 
     def choose(
@@ -717,6 +708,7 @@ class GradeSetSelector(Struct):
                 made.is_found = True
                 self.found.setdefault(key, entry)
                 self.made |= made.signatures
+                self.banks.add(made.bank)
                 self.asked_for |= made.asked_for
             scale = wanted.scale or (made.scale if rates else scale_of_set(entry))
             if isinstance(entry, DirectGrade):
@@ -773,6 +765,7 @@ class GradeSetSelector(Struct):
             signatures = {str(told.get("signature") or key.grade_set)} - {""}
             scale = _scale(bytes(entry.prompt_text), None, False)
             found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale)
+            found.bank = str(told.get("bank") or "")
             if ASKED_FOR in told:
                 found.asked_for = asked_for(told)
         self._last = entry, found
@@ -792,13 +785,11 @@ class GradeSetSelector(Struct):
         edited = bank.edited.get(query_id)
         if edited is None:
             return
-        self._bank_name = self._bank_name or bank_content(bank)[:16]
         is_old: dict[str, bool] = {}
         for entry in passage.exam_grades or ():
             # What assessors' grades were given to is said beside them.
-            if entry.llm.startswith(HUMAN):
-                continue
-            if self.wanted.passes(grade_set_key(entry), partial(_item_ids, entry)):
+            is_made = not entry.llm.startswith(HUMAN)
+            if is_made and self.wanted.passes(grade_set_key(entry), partial(_item_ids, entry)):
                 graded = items_of_set(entry)[0].keys() & edited.keys()
                 stale = stale_in(entry, graded, edited, self._bank_name)
                 is_old |= {item_id: item_id in stale for item_id in graded}
@@ -809,8 +800,7 @@ class GradeSetSelector(Struct):
 
     def _held(self, sets: Sequence[ItemGradeSet], items: Mapping[str, RubricItem]) -> Sequence[ItemGradeSet]:
         """The grade sets over items; of an assessor who is a grader like any other, without stale grades."""
-        grader = self.wanted.model
-        is_theirs = grader is None or grader.startswith(HUMAN)
+        is_theirs = (self.wanted.model or HUMAN).startswith(HUMAN)
         if not (is_theirs and any(entry.llm.startswith(HUMAN) for entry in sets)):
             return sets
         held, left = held_sets(sets, items)

@@ -379,7 +379,9 @@ def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | N
     review.token = review.store.secret("token")
     app = make_app(review, hosts, review.token, review.store.secret("sessions"))
     listener = listen(host, port)
-    left = review.unassigned
+    given = {query_id for queries in review.assignments.values() for query_id in queries}
+    graded = dict.fromkeys(cell.query_id for cell in review.material.cells)
+    left = [query_id for query_id in graded if given and query_id not in given]
     text = "%d queries (such as %s) were given to nobody: an audit waits there for good; give each query to somebody"
     warn(text, len(left), *left[:1], settings=("assign",))
     # All addresses of the machine have no name of their own that a browser elsewhere could open.

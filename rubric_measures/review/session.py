@@ -348,13 +348,6 @@ class Review:
         """Those who work under a link of their own: who was given queries, and the adjudicator."""
         return list(dict.fromkeys([*self.assignments, *([self.adjudicator] if self.adjudicator else [])]))
 
-    @property
-    def unassigned(self) -> list[str]:
-        """The queries whose grades nobody was given, where some were given."""
-        given = {*chain.from_iterable(self.assignments.values())}
-        cells = self.material.cells if given else ()
-        return [one for one in dict.fromkeys(cell.query_id for cell in cells) if one not in given]
-
     def spans(self, assessor: str) -> str:
         """The queries that an assessor was given, neighbours in the bank as from and to: `q1–q10, q12`."""
         given = frozenset(self.assignments.get(assessor, ()))

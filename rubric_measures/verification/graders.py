@@ -175,9 +175,8 @@ def _by_table(path: str | os.PathLike[str], is_same: bool) -> dict[_Key, float]:
     """The grades of all who grade in a table; where it is the grader's own, those of `human:NAME`."""
     rows = [row for row in GRADES.read(path) if not is_same or row.grader.startswith(HUMAN)]
     if not rows:
-        raise InputError(
-            f"{os.fspath(path)}: holds no grades by {HUMAN}NAME; name who is the truth", settings=("against",)
-        )
+        problem = f"{os.fspath(path)}: holds no grades by {HUMAN}NAME; name the grader, and who is the truth"
+        raise InputError(problem, settings=("grader", "against"))
     found: dict[_Key, dict[str, float]] = {}
     for row in rows:
         if row.grade is not None:

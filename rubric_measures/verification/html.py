@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, refuse_ignored, warn
 from rubric_measures.base.tables import Cell, Report, Reported, Undefined, number
 from rubric_measures.corpora.loading import Bank, File, PassageRecords, bank_of, file_path, listed
 from rubric_measures.formats.judged import read_as_records
@@ -414,9 +414,7 @@ def verify(
         raise UnknownNameError("report", report, REPORTS)
     parts = ALL if report == "all" else frozenset((report,))
     if min_judgment is not None and not LEVELLED & parts:
-        using = ", ".join(one for one in REPORTS if one in {*LEVELLED, "all"})
-        text = f"the report {report} does not use min_judgment; {using} do"
-        raise InputError(text, settings=("min_judgment",))
+        refuse_ignored(["min_judgment"], f"in the report {report}")
     known = bank_of(bank)
     with file_path(graded) as path:
         source = read_as_records(path)

@@ -116,7 +116,7 @@ def planned(**given: Any) -> str:
     return str(rubric_measures.generate(model="scripted:model.jsonl", dry_run=True, **given).plan)
 
 
-ON_GPT = {"grader": "model=gpt,scale=0-2:1"}
+ON_GPT = {"grader": "model=gpt,scale=0-2:1", "against": "ada"}
 ON_A: dict[str, Any] = {"grader": "scale=0-2:1", "draws": Draws(50)}
 TAKE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "load": ("one.csv", lambda one: digests(rubric_measures.load(one))),
@@ -211,7 +211,6 @@ def test_what_a_table_does_not_hold_is_one_line(form: Callable[[Any], Any]) -> N
         ["qrels", "two.csv", "-o", "out.qrels"],
         ["correlate", "board.csv", "ranked.csv", "--rounds", "0"],
         ["agreement", "one.csv", "two.csv", "--rounds", "0"],
-        ["calibrate", "two.csv", "--rounds", "0"],
         ["pool", "a.run", "-c", "docs.csv", "--judgments", "two.csv", "-o", "pooled.jsonl.gz"],
     ],
 )
@@ -219,7 +218,7 @@ def test_of_several_judges_one_is_chosen(command: list[str], capsys: pytest.Capt
     assert main(command) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "ada" in said and "gpt" in said and "--grader" in said
-    assert main([*command, "--grader", "gpt" if command[0] != "calibrate" else "model=gpt,scale=0-2:1"]) == 0
+    assert main([*command, "--grader", "gpt"]) == 0
 
 
 def test_the_graders_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) -> None:

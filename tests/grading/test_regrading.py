@@ -246,7 +246,9 @@ def test_a_table_that_was_edited_by_hand_is_followed(tmp_path: Path, capsys: pyt
     head, other = "query_id,item_id,text,kind\n", "q2,1,The beta layer,nugget\n"
     (tmp_path / "old.csv").write_text(f"{head}q1,1,The alpha river,nugget\n{other}")
     (tmp_path / "new.csv").write_text(f"{head}q1,1,The gamma river,nugget\n{other}")
-    passages = write_lines(tmp_path / "p.jsonl", [[name, [passage(name, "d", [], {})]] for name in ("q1", "q2")])
+    passages = write_lines(
+        tmp_path / "p.jsonl", [[name, [passage(name, "d", [], {"one": 1})]] for name in ("q1", "q2")]
+    )
     old, new = str(tmp_path / "old.csv"), str(tmp_path / "new.csv")
     graded, again = str(tmp_path / "g.jsonl.gz"), str(tmp_path / "again.jsonl.gz")
     command = ["--model", "lexical", "-o"]
@@ -256,5 +258,12 @@ def test_a_table_that_was_edited_by_hand_is_followed(tmp_path: Path, capsys: pyt
         "notes edits; name it, or the banks before and after (--only-changed, --bank, --old-bank)"
         in capsys.readouterr().err
     )
+    board = ["-m", "RubricCover", "--no-overall"]
+    # Until then the old words' grade counts, and a board says so.
+    for bank, is_said in ((old, False), (new, True)):
+        assert main(["leaderboard", graded, "--bank", bank, *board]) == 0
+        assert ("g.jsonl.gz: no grade was made with this test bank" in capsys.readouterr().err) is is_said
     assert main(["grade", graded, "--bank", new, "--old-bank", old, "--only-changed", *command, again]) == 0
     assert "1 grade of 2 passages (1 more" in capsys.readouterr().err
+    assert main(["leaderboard", again, "--bank", new, *board]) == 0
+    assert "no grade was made" not in capsys.readouterr().err
