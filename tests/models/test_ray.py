@@ -430,7 +430,7 @@ def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (["--actors", "0"], "actors is 0; expected 1"),
+        (["--actors", "0"], "actors is 0; expected a number from 1"),
         (["--gpus-per-actor", "1.5"], "a whole number, or a share below 1"),
         (["--batch-size", "-1"], "batch_size is -1"),
         (["--ray-address", "ray://host:10001"], "expected HOST:PORT or auto"),
