@@ -348,7 +348,6 @@ class LazyGrades(Grades):
     """
 
     name: str
-    found: Any
     queries = cached_property(attrgetter("found.queries"))
     source = cached_property(attrgetter("found.source"))
 
@@ -587,11 +586,7 @@ def grader_of(grader: str | Grader | None) -> Grader | None:
 
 
 def load(
-    source: Gradable,
-    bank: Bank | None = None,
-    *,
-    grader: str | Grader | None = None,
-    on_failed: OnFailed | None = None,
+    source: Gradable, bank: Bank | None = None, *, grader: str | Grader | None = None, on_failed: OnFailed | None = None
 ) -> Grades:
     """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
 

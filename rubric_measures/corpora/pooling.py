@@ -177,7 +177,6 @@ def pool(
         elif judgments is None:
             rows = known.judgments
         titles = asked if isinstance(asked, Mapping) else {}
-        asked = None if asked is None else list(asked)
         answers.sort(key=lambda answer: answer[:2])
         say_missing(answers, asked)
         found, speaking = _answered(answers, max_words)
