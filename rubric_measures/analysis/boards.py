@@ -74,11 +74,6 @@ def _dots_note(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPane
     return f"mean{interval} over {over}{groups}"
 
 
-def _is_sum(board: Leaderboard, name: str) -> bool:
-    """Whether a measure is a count that is summed over queries: such cells have no standard error."""
-    return all(row[name].standard_error is None and row[name].queries > 1 for row in board.cells.values())
-
-
 def _panel(
     board: Leaderboard, name: str, runs: Sequence[str], tests: Tests, intervals: Mapping[str, Mapping[str, Interval]]
 ) -> DotPanel:
@@ -87,7 +82,8 @@ def _panel(
 
     means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
     best = board.best[name].mean if name in board.best else None
-    if _is_sum(board, name):
+    # A count that is summed over queries has no standard error.
+    if all(row[name].standard_error is None and row[name].queries > 1 for row in board.cells.values()):
         has_queries = any(board.cells[run][name].per_query for run in runs)
         return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, line=best)
     queries = {run: board.scored(run, name) for run in means}

@@ -51,6 +51,9 @@ class _Member(NamedTuple):
 
 def _answered(answers: Sequence[Answer], max_words: int | None) -> tuple[dict[str, dict[str, _Member]], set[str]]:
     """The passages of answers, by query and text; the runs that gave some."""
+    twice = next((pair for pair, count in Counter(one[:2] for one in answers).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"run {twice[1]!r} answers query {twice[0]!r} twice; keep one answer")
     # An answer that is in no record would be missing in every file made of them, and programs that take means over the
     # lines that are there would leave it out.
     listed = [(one, answer_passages(one, max_words) or [one._replace(text="")]) for one in answers]
@@ -149,8 +152,8 @@ def pool(
         output: a file for the records (.jsonl.gz), which are then not held in memory.
 
     Raises:
-        InputError: a file is wrong, there is nothing to pool, two runs have one name, a document is judged twice for a
-            query, or documents are missing.
+        InputError: a file is wrong, there is nothing to pool, two runs have one name, a run answers a query twice, a
+            document is judged twice for a query, or documents are missing.
     """
     if depth < 1:
         raise InputError(f"a pool of depth {depth} is empty; ask for 1 or more")

@@ -123,15 +123,6 @@ def told_to_the_runner(method: Callable[P, T]) -> Callable[P, T]:
     return told
 
 
-def output_file(settings: Mapping[str, Any], ending: str) -> Path | None:
-    """Where a file beside the leaderboard goes, `FILEBASE.ENDING` in the output folder; by hand there is none."""
-    if not settings.get("outdir"):
-        return None
-    folder = Path(settings["outdir"])
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{Path(str(settings.get('filebase') or 'rubric')).name}.{ending}"
-
-
 def topic_text(topic: Any) -> str:
     """What a topic asks: title, problem statement and background."""
     parts = (topic.title, topic.problem_statement, topic.background)
@@ -139,25 +130,17 @@ def topic_text(topic: Any) -> str:
 
 
 def answers_of(reports: Iterable[Any], topics: Iterable[str]) -> list[Answer]:
-    """The answers that reports of Auto-Judge are; those to other topics are left out and counted.
-
-    Raises:
-        InputError: a run answers a topic twice.
-    """
+    """The answers that reports of Auto-Judge are; those to other topics are left out and counted."""
     wanted = set(topics)
     answers: list[Answer] = []
-    seen: set[tuple[str, str]] = set()
     strangers = 0
     for report in reports:
         said = report.model_dump(mode="json", exclude_none=True, exclude={"evaldata"})
         answer = answer_of_report(CitedReport(**said), keep_lost=True)
-        if answer.query_id not in wanted:
+        if answer.query_id in wanted:
+            answers.append(answer)
+        else:
             strangers += 1
-            continue
-        if answer[:2] in seen:
-            raise InputError(f"run {answer.run_id!r} has answered topic {answer.query_id!r} twice")
-        seen.add((answer.query_id, answer.run_id))
-        answers.append(answer)
     warn("%d reports are about topics that nobody asked; they were left out", strangers)
     return answers
 
@@ -262,7 +245,12 @@ class SupportJudge(_LeaderboardJudge):
         chosen = SupportSettings.of(settings)
         # A wrong measure is found before a call is made.
         measures = parse_measures(chosen.measures) if chosen.measures else None
-        topics, answers = _topics_and_answers(rag_topics, rag_responses)
+        topics = {topic.request_id: topic_text(topic) for topic in rag_topics}
+        answers = answers_of(rag_responses, topics)
+        if not answers:
+            raise InputError(
+                "there is no report about any of the topics; name the folder of the runs, and their topics"
+            )
         records = grade_support(
             answers,
             model=chosen.model_name(llm_config),
@@ -277,14 +265,6 @@ class SupportJudge(_LeaderboardJudge):
         board = score(records, None, measures, overall=False)
         runs = dict.fromkeys(answer.run_id for answer in answers)
         return leaderboard({run_id: board.values[run_id] for run_id in runs}, answers, sorted(topics))
-
-
-def _topics_and_answers(topics: Sequence[Any], reports: Iterable[Any]) -> tuple[dict[str, str], list[Answer]]:
-    texts = {topic.request_id: topic_text(topic) for topic in topics}
-    answers = answers_of(reports, texts)
-    if not answers:
-        raise InputError("there is no report about any of the topics; name the folder of the runs, and their topics")
-    return texts, answers
 
 
 @dataclass(frozen=True)
@@ -526,10 +506,11 @@ def _judge(
 
 
 def _write(settings: Mapping[str, Any], ending: str, records: Sequence[QueryPassages]) -> None:
-    """Writes graded records beside the leaderboard, where there is a folder."""
-    path = output_file(settings, ending)
-    if path is not None:
-        write_graded(path, records)
+    """Writes graded records beside the leaderboard, `FILEBASE.ENDING` in the output folder; by hand there is none."""
+    if settings.get("outdir"):
+        folder = Path(settings["outdir"])
+        folder.mkdir(parents=True, exist_ok=True)
+        write_graded(folder / f"{Path(str(settings.get('filebase') or 'rubric')).name}.{ending}", records)
 
 
 def _write_grades(reports: Iterable[Any], records: Iterable[QueryPassages]) -> None:

@@ -197,7 +197,7 @@ def test_wrong_settings_are_said(files: Path) -> None:
     with pytest.raises(InputError, match="1 topic has no nuggets \\(such as rain\\)"):
         bank = write_lines(files / "one.jsonl", [{"query_id": "bees", "items": [{"question_text": "Who?"}]}])
         judge.create_nuggets(None, topics, config, bank=str(bank))
-    with pytest.raises(InputError, match="has answered topic 'bees' twice"):
+    with pytest.raises(InputError, match="answers query 'bees' twice"):
         twice = [report for report in _reports(files) if report.metadata.topic_id == "bees"][:1] * 2
         judge.judge(twice, topics, config, model="lexical", bank=str(_bank(files)))
     nuggets = JudgeSettings(prompt="nuggets.assign")
