@@ -260,7 +260,7 @@ def evaluate_answers(
             names of ragas, deepeval and Hugging Face datasets are known.
         model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …, or, in Python, a backend of your own; see `grade`.
         bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
-            their ids, or by their texts.
+            their ids, or by their texts; one that no row answers scores 0.
         bank_from: without a bank, what it is made from: `references`, nuggets that the model finds in the reference
             answers; `sentences`, their sentences as they are; `questions`, questions that the model asks. By default
             `references` where each question has a reference (`sentences` for the lexical grader), else `questions`.
@@ -326,12 +326,11 @@ def evaluate_answers(
         (is_cited and against is not None, "facts are compared, and citations are no facts; leave one out",
          ("against", "measures")),
     )  # fmt: skip
-    before: EvaluatedAnswers | None = None
-    if isinstance(against, EvaluatedAnswers):
-        before = against
-        # Its files may be written anew here.
-        _ = before.evidence, before.settings
-    elif isinstance(against, str | os.PathLike) and Path(against).is_dir():
+    before = against if isinstance(against, EvaluatedAnswers) else None
+    if isinstance(against, str | os.PathLike) and Path(against).is_dir():
+        if output is not None and Path(output).resolve() == Path(against).resolve():
+            text = f"{against} would be replaced, and the next run would compare answers with themselves"
+            raise InputError(f"{text}; write to another folder", settings=("output", "against"))
         before = read_evaluation(against)
         bank = Path(against) / "bank.csv" if bank is None and bank_from is None else bank
     folder = None if output is None else Path(output)
@@ -390,10 +389,9 @@ def evaluate_answers(
     if isinstance(used, GradingPlan):
         return _planned(used, TestBank({}), asked)
     assert used is not None
-    used = TestBank(used.items, {**asked.texts, **used.query_texts}, used.facet_texts, used.edited)
-    of_these = of_asked(used, asked)
+    used = of_asked(used, asked)
     if plan is not None:
-        plan.refuse_lacking(of_these.items, _scale_of(prompt, default_prompts(name, of_these)))
+        plan.refuse_lacking(used.items, _scale_of(prompt, default_prompts(name, used)))
     measures = measures or _measures(used)
     if gates is not None and plan is None:
         gates.refuse_others(parse_measures(measures))
@@ -401,12 +399,12 @@ def evaluate_answers(
         folder.mkdir(parents=True, exist_ok=True)
         write_kept(folder / "bank.csv", used, known)
     output = None if folder is None else folder / "graded.jsonl.gz"
-    records = grade(_pooled(asked, contexts), of_these, output=output, **how)
+    records = grade(_pooled(asked, contexts), used, output=output, **how)
     if dry_run:
         if contexts:
             tell("grading contexts comes on top: its calls follow from what the answers miss")
-        return _planned(records.plan, of_these, asked)
-    made = _evaluated(records, of_these, measures, on_failed, runs, folder, how)
+        return _planned(records.plan, used, asked)
+    made = _evaluated(records, used, measures, on_failed, runs, folder, how)
     if contexts:
         made = dataclasses.replace(made, retrieved=_retrieved(made, asked, how))
     if compared[0]:

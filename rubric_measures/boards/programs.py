@@ -519,13 +519,7 @@ PRESENT = "present:"
 
 
 def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -> Leaderboard:
-    """The leaderboard with L as its last measure: whitespace words of the answer, 0 where there is none.
-
-    Raises:
-        MeasureError: the leaderboard has a measure of that name.
-    """
-    if LENGTH in board.measures:
-        raise MeasureError(f"the leaderboard has a measure {LENGTH} already")
+    """The leaderboard with L as its last measure: whitespace words of the answer, 0 where there is none."""
     found = {
         run: {query_id: float(lengths.get(run, {}).get(query_id, 0)) for query_id in next(iter(row.values()), {})}
         for run, row in board.values.items()

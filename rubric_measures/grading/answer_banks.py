@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rubric_measures.base.errors import InputError, counted, tell
+from rubric_measures.base.errors import InputError, counted, some_of, tell, warn
 from rubric_measures.corpora.answers import Questions, short
 from rubric_measures.corpora.loading import Bank, bank_of, load_bank
 from rubric_measures.grading.generation import reference_sentences
@@ -117,13 +117,15 @@ def _source(
 
 
 def of_asked(bank: TestBank, asked: Questions) -> TestBank:
-    """The bank of the questions that were asked; others in it are left out, and counted."""
+    """The bank with the texts of questions that were asked; what it has besides scores 0, and is named."""
     lacking = [query_id for query_id in asked.texts if query_id not in bank.items]
     if lacking:
         text = f"the bank has no items for {counted(len(lacking), 'query')} (such as {short(asked.texts[lacking[0]])})"
         raise InputError(f"{text}; queries are found by their ids, or by their texts", settings=("bank", "columns"))
-    items = {query_id: bank.items[query_id] for query_id in asked.texts}
-    return TestBank(items, bank.query_texts, bank.facet_texts, bank.edited)
+    if others := [query_id for query_id in bank.items if query_id not in asked.texts]:
+        text = f"no row answers {counted(len(others), 'query')} of the bank, which will score 0 ({some_of(others)})"
+        warn(f"{text}; give the bank without what is not to count", settings=("bank",))
+    return TestBank(bank.items, {**asked.texts, **bank.query_texts}, bank.facet_texts, bank.edited)
 
 
 def write_kept(path: Path, bank: TestBank, known: TestBank | None) -> None:

@@ -163,11 +163,14 @@ def test_a_table_is_graded_in_the_same_call_and_a_run_is_found_in_it(tmp_path: P
         evaluated(OLD, against="old")
 
 
-def test_a_folder_is_compared_with_before_it_is_replaced(tmp_path: Path) -> None:
+def test_a_folder_is_a_baseline_that_stays(tmp_path: Path) -> None:
     evaluated(OLD, output=tmp_path / "main")
     # Its bank is used.
-    made = evaluated(NEW, bank=None, against=tmp_path / "main", output=tmp_path / "main")
+    made = evaluated(NEW, bank=None, against=tmp_path / "main", output=tmp_path / "new")
     assert states(made.diff)["lost"] == ["leaves steep"]
+    # Else a job that is run again has nothing to find.
+    with pytest.raises(InputError, match=r"main would be replaced, and the next run would compare answers with them"):
+        evaluated(NEW, against=tmp_path / "main", output=tmp_path / "new" / ".." / "main")
     shutil.copytree(tmp_path / "main", tmp_path / "half")
     (tmp_path / "half" / "board.json").unlink()
     with pytest.raises(InputError, match=r"half has no board.json"):

@@ -40,6 +40,26 @@ def test_gates(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_question_of_the_bank_that_no_row_answers_scores_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    bank = Path("report/bank.csv").read_text(encoding="utf-8")
+    rows = Path("results.csv").read_text(encoding="utf-8").splitlines()
+    asked = ["answers", "fewer.csv", "--model", "lexical", "--run", "thorough", "--fail-under", "NuggetV=0.95"]
+    Path("fewer.csv").write_text("\n".join(row for row in rows if "sourdough" not in row), encoding="utf-8")
+    assert main([*asked, "--folder", "fewer", "--bank", "report/bank.csv"]) == 3
+    err = capsys.readouterr().err
+    assert "no row answers 1 query of the bank, which will score 0 (q09)" in err
+    assert "of thorough is 0.8" in err
+    # As where the records are scored by themselves; and an id that was mistyped is such a query.
+    Path("typed.csv").write_text("Q09,".join(bank.rsplit("q09,", 1)), encoding="utf-8")
+    scored = ["leaderboard", "fewer/graded.jsonl.gz", "--bank", "report/bank.csv", "-m", "NuggetV", "--format", "text"]
+    assert main(scored) == 0
+    assert f" {re.findall('of thorough is ([0-9.]+)', err)[0]} " in capsys.readouterr().out
+    assert main([*asked[:1], "results.csv", *asked[2:4], "--folder", "typed", "--bank", "typed.csv"]) == 0
+    assert "1 query of the bank, which will score 0 (Q09)" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["results.csv", "results.csv/in"])
 def test_a_folder_that_cannot_be_made(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["answers", "results.csv", "--model", "lexical", "--folder", name]) == 2
@@ -49,7 +69,10 @@ def test_a_folder_that_cannot_be_made(name: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.usefixtures("folder")
 def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 0
-    assert run("--against", "report", "--fail-if-worse") == 0
+    assert run("--against", "report", "--fail-if-worse") == 2
+    assert "(--folder, --against)" in capsys.readouterr().err
+    shutil.copytree("report", "main")
+    assert run("--against", "main", "--fail-if-worse") == 0
     capsys.readouterr()
     # An interval that holds 0 is no failure, and is not called one that tells anything.
     assert run("--against", "thorough", "--run", "concise", "--fail-if-worse") == 0
@@ -62,12 +85,12 @@ def test_a_version_that_lost_facts_is_worse(capsys: pytest.CaptureFixture[str]) 
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
         writer.writerows({**row, "answer": "" if row["system"] == "thorough" else row["answer"]} for row in rows)
-    arguments = ["--against", "report", "--fail-if-worse", "--confirm", "2", "--format", "markdown"]
+    arguments = ["--against", "main", "--fail-if-worse", "--confirm", "2", "--format", "markdown"]
     assert main(["answers", "results.csv", "--model", "lexical", "--folder", "now", *arguments]) == 3
     out, err = capsys.readouterr()
     [line] = [line for line in err.splitlines() if "error" in line]
-    assert "thorough of report → thorough  -0.989 [" in line and "0 facts gained, 43 lost, 1 missed by both" in line
-    assert "**NuggetV(rel=4,partial_rel=3)  thorough of report → thorough" in out
+    assert "thorough of main → thorough  -0.989 [" in line and "0 facts gained, 43 lost, 1 missed by both" in line
+    assert "**NuggetV(rel=4,partial_rel=3)  thorough of main → thorough" in out
     assert re.search(r"^\| thorough +\| lost +\| Chlorophyll", out, re.MULTILINE)
     assert "Facts lost (43)" in Path("now/index.html").read_text(encoding="utf-8")
     # Another bank is no number.
