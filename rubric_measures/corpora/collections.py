@@ -62,31 +62,33 @@ class _Docs(formats.BaseDocs, Docstore):  # type: ignore[misc]
     _id_field = "doc_id"
 
     def __init__(self, read: Callable[[frozenset[str] | None], Mapping[str, Any]]) -> None:
-        self._read, self._asked = read, frozenset[str]()
-        self._known: dict[frozenset[str] | None, Mapping[str, Any]] = {}
+        self._read, self._known = read, dict[frozenset[str] | None, Mapping[str, Any]]()
 
     @property
     def _doc_cls(self) -> Any:
         return self.docs_cls()
 
     def _of(self, wanted: frozenset[str] | None = None) -> Mapping[str, Any]:
-        """The documents of some ids, or all of them, read once."""
-        if wanted not in self._known and None not in self._known:
-            found = self._read(wanted)
-            if not any(one.title for one in found.values()):
-                found = {key: formats.GenericDoc(key, one.text) for key, one in found.items()}
-            self._known = {wanted: found}
-        return next(iter(self._known.values()))
+        """The documents of some ids, or all of them; what is not among those of the first question takes all."""
+        for asked, known in self._known.items():
+            if asked is None or (wanted is not None and asked >= wanted):
+                return known
+        wanted = None if self._known else wanted
+        found = self._read(wanted)
+        if not any(one.title for one in found.values()):
+            found = {key: formats.GenericDoc(key, one.text) for key, one in found.items()}
+        self._known = {wanted: found}
+        return found
 
     def keep(self, doc_ids: Iterable[str]) -> None:
-        """Reads the files once for all that will be asked for; what is not among it takes another reading, of all."""
-        self._asked = frozenset(doc_ids)
+        """Reads the files once for all that will be asked for."""
+        if asked := frozenset(doc_ids):
+            self._of(asked)
 
     def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
-        """The documents that exist, in the order asked for; the first question is for these alone."""
+        """The documents that exist, in the order asked for."""
         asked = list(doc_ids)
-        self._asked = self._asked or frozenset(asked)
-        found = self._of(self._asked if self._asked.issuperset(asked) else None)
+        found = self._of(frozenset(asked))
         return (found[doc_id] for doc_id in asked if doc_id in found)
 
     def docs_iter(self) -> Any:
