@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from pathlib import Path, PurePath
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import path_name
+from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of
@@ -242,14 +242,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
         """The sentences joined by one space."""
         return " ".join(sentence.text for sentence in self.sentences)
 
-    @property
-    def document_texts(self) -> tuple[tuple[str, str], ...]:
-        """Id and text (behind the title, if there is one) of the documents that the report brings along."""
-        given = {**(self.segments or {}), **(self.documents or {})}
-        texts = ((doc_id, _document_text(said)) for doc_id, said in given.items())
-        return tuple((doc_id, text) for doc_id, text in texts if text)
-
-    def _found(self, sentence: Sentence) -> list[_Id]:
+    def cited(self, sentence: Sentence) -> list[_Id]:
         """What a sentence cites, most important first; positions that `references` does not have stay numbers."""
         citations = sentence.citations
         if isinstance(citations, dict):
@@ -259,16 +252,6 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
             return list(map(str, citations or sentence.supported_citations or ()))
         known = list(map(str, self.references or ()))
         return [known[one] if isinstance(one, int) and 0 <= one < len(known) else one for one in citations]
-
-    def cited(self, sentence: Sentence, keep_lost: bool = False) -> list[str]:
-        """Ids of the documents that a sentence cites, most important first, each once.
-
-        Args:
-            sentence: the sentence.
-            keep_lost: positions that `references` does not have are `references[N]`, and not left out.
-        """
-        found = [one for one in self._found(sentence) if keep_lost or isinstance(one, str)]
-        return list(dict.fromkeys(one if isinstance(one, str) else f"references[{one}]" for one in found))
 
     @property
     def item_grades(self) -> Mapping[str, ItemGrade]:
@@ -287,7 +270,7 @@ def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
         FormatError: naming file, line and field; also when a run answers a topic twice.
     """
     reports = REPORT_LINES.read(path)
-    lost = sum(isinstance(one, int) for report in reports for said in report.sentences for one in report._found(said))
+    lost = sum(isinstance(one, int) for report in reports for said in report.sentences for one in report.cited(said))
     warn("%s: %d citations point to positions that references does not have", path_name(path), lost)
     return reports
 
@@ -306,10 +289,21 @@ def _document_text(said: Any) -> str:
 
 
 def answer_of_report(report: CitedReport, keep_lost: bool = False) -> Answer:
-    """The answer that a report is; see `CitedReport.cited` for citations that are lost."""
+    """The answer that a report is.
+
+    Args:
+        report: the report.
+        keep_lost: citations of positions that `references` does not have are `references[N]`, and not left out.
+    """
     sentences = tuple(sentence.text for sentence in report.sentences)
-    citations = tuple(tuple(report.cited(sentence, keep_lost)) for sentence in report.sentences)
-    return Answer(report.query_id, report.run_name, report.text, sentences, citations, report.document_texts)
+    found = (
+        [one if isinstance(one, str) else f"references[{one}]" for one in of if keep_lost or isinstance(one, str)]
+        for of in map(report.cited, report.sentences)
+    )
+    given = {**(report.segments or {}), **(report.documents or {})}
+    documents = tuple((doc_id, text) for doc_id, said in given.items() if (text := _document_text(said)))
+    citations = tuple(tuple(dict.fromkeys(of_sentence)) for of_sentence in found)
+    return Answer(report.query_id, report.run_name, report.text, sentences, citations, documents)
 
 
 REPORTS = REPORT_LINES.format._replace(read=read_reports)
@@ -373,7 +367,7 @@ def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
 
     Args:
         path: the file.
-        keep_lost: see `CitedReport.cited`.
+        keep_lost: see `answer_of_report`.
 
     Raises:
         InputError: the file cannot be opened.
@@ -443,9 +437,8 @@ class AnswerTable:
 
     @property
     def stem(self) -> str:
-        """The file's name without folder and endings."""
-        name = PurePath(self.name.removesuffix(".gz").removeprefix("the "))
-        return name.stem if name.suffix in (".csv", ".tsv", ".jsonl", ".json", ".parquet") else name.name or "answers"
+        """What a run is called that is the only one of the file."""
+        return run_of_file(self.name.removeprefix("the ")) or "answers"
 
 
 def parsed_columns(text: str) -> dict[str, str]:

@@ -515,9 +515,8 @@ def judged(lines: Iterable[tuple[int, JudgedAnswer]], notes: Oddities, name: str
         any(map(setattr, before, repeat("label"), labels))
         if found is None or before != marks:
             said = list(map(said_of, marks))
-            found = sets.get(key := (query_id, *said))
-            if found is None:
-                found = sets[key] = _item_set(query_id, said, notes.toolkit, name, number)
+            made = sets.get(key := (query_id, *said))
+            found = sets[key] = made or _item_set(query_id, said, notes.toolkit, name, number)
             last[query_id] = list(map(copy, marks)), found
         if found.odd:
             notes.importances.update(found.odd)

@@ -20,9 +20,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.files import path_name
 from rubric_measures.formats.answers import Answer, CitedReport
-from rubric_measures.formats.base import PathName, given
+from rubric_measures.formats.base import PathName, given, write_columns
 from rubric_measures.formats.specs import RecordLines, Row, Spec, spec, table
 from rubric_measures.records.models import (
     GradedPassage,
@@ -328,6 +328,5 @@ def write_argue_scores(path: PathName, rows: Scores) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    with atomic_writer(path) as stream:
-        stream.write("run_id\trequest_id\tmetric\tvalue\n")
-        stream.writelines(f"{run}\t{topic}\t{name}\t{value!r}\n" for (run, topic, name), value in rows.items())
+    header = ("run_id", "request_id", "metric", "value")
+    write_columns(path, [header, *((*of, value) for of, value in rows.items())], "\t")
