@@ -171,13 +171,13 @@ class Correlations(Reported):
             text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.measure}"
             said.append(Note(text, (str(worst.worst_run),), False))
         said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
-        for column in self.columns:
+        for column in (self.official, *self.columns):
             name, means = column.name, column.means
             counts = {run: len(queries) for run, queries in column.queries.items()}
             if len(means) > 4 and not column.ranks and sorted(means.values()) == list(range(1, len(means) + 1)):
                 text = f"{name} has the numbers 1 to {len(means)}, of which 1 counts as the worst: are these ranks?"
                 said.append(Note(text, (name,)))
-            if len(means) > 1 and means == self.official.means:
+            if len(means) > 1 and means == self.official.means and column is not self.official:
                 said.append(Note(f"{name}: all scores are the official ones; is it that board itself?", (), False))
             if len(set(counts.values())) > 1:
                 least = min(counts, key=counts.__getitem__)

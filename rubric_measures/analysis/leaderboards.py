@@ -41,7 +41,8 @@ from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.programs import score_workbench
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.corpora.loading import File, RecordGrades, Rows, are_rows, file_path
-from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
+from rubric_measures.formats.base import plain_name
+from rubric_measures.formats.leaderboards import RANKS, LeaderboardTable, read_leaderboard
 from rubric_measures.measures.findings import Note, of_queries
 from rubric_measures.measures.grade_sets import (
     Grader,
@@ -124,7 +125,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     Args:
         table: the leaderboard.
         measure: the column.
-        ranks: whether the numbers are ranks, 1 best; by default when the column is called `rank`.
+        ranks: whether the numbers are ranks, 1 best; by default when the column is called `rank`, `place`, `position`.
 
     Returns:
         the file's aggregates, or the means over queries where it has none. Rows that sum up the runs are left out.
@@ -132,7 +133,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     Raises:
         UnknownNameError: there is no such column.
     """
-    is_rank = measure == "rank" if ranks is None else ranks
+    is_rank = plain_name(measure) in RANKS if ranks is None else ranks
     sign = -1.0 if is_rank else 1.0
     queries = {
         run: {query: sign * value for query, value in values.items()}

@@ -27,7 +27,17 @@ from rubric_measures.base.files import (
 )
 from rubric_measures.base.json_text import typed
 from rubric_measures.base.tables import active
-from rubric_measures.formats.base import OVERALL, Form, Format, Head, cells_of, is_number, say_left_out, write_columns
+from rubric_measures.formats.base import (
+    OVERALL,
+    Form,
+    Format,
+    Head,
+    cells_of,
+    is_number,
+    plain_name,
+    say_left_out,
+    write_columns,
+)
 from rubric_measures.formats.specs import RUN_IDS, figure, ident, names_of, table, unique
 from rubric_measures.formats.tables import PARQUET, Cells, row_of, rows_of
 from rubric_measures.formats.trec import columns_of
@@ -45,6 +55,8 @@ _TITLES = {name: kind for kind, titles in table("leaderboard titles").items() fo
 # `runid` begins a row of trec_eval.
 _RUN_HEADERS = {*RUN_IDS, "method"} - {"runid"}
 _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
+# What columns of ranks are called, 1 best.
+RANKS = frozenset({"rank", "place", "position"})
 # Columns of tables of answers, which are no measures.
 _TEXT_HEADERS = {"text", "answer", "response"}
 # What our own TSV holds beside the measures.
@@ -57,8 +69,10 @@ _Raw: TypeAlias = "tuple[int, str, Score]"
 @lru_cache(1 << 10)
 def _id_columns(titles: tuple[str, ...]) -> tuple[str | None, str | None, dict[str, str]]:
     """What a wide table calls its runs and its queries; and the columns of a long one: kind -> title."""
-    run = next((title for title in titles if title in _RUN_HEADERS), None)
-    topic = next((title for title in titles if title in _TOPIC_HEADERS), None)
+    run, topic = (
+        next((title for title in titles if title in known or plain_name(title) in known - {"runid"}), None)
+        for known in (_RUN_HEADERS, _TOPIC_HEADERS)
+    )
     return run, topic, {_TITLES[title.lower()]: title for title in titles if title.lower() in _TITLES}
 
 
@@ -72,7 +86,7 @@ def _is_table(line: str) -> bool:
     """
     header = cells_of(line)
     run, topic, _ = _id_columns(tuple(header))
-    if _long_header(header) or run is None or set(header[: header.index(run)]) - _TOPIC_HEADERS - {"rank"}:
+    if _long_header(header) or run is None or {*map(plain_name, header[: header.index(run)])} - _TOPIC_HEADERS - RANKS:
         return _long_header(header) is not None or "+/-" in header
     return not _TEXT_HEADERS.intersection(header) and len(header) > 1 + (topic is not None)
 
@@ -250,7 +264,7 @@ def _checked(numbers: Sequence[_Raw], name: str) -> list[Score]:
     # Texts are no numbers: a measure of nothing else is none.
     are = {str(one.measure) for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
     if not are:
-        raise FormatError("holds no number; expected a leaderboard, with decimal points", path=name)
+        raise FormatError("holds no number; expected a leaderboard, with decimal points and without %", path=name)
     left_out = Counter(str(one.measure) for _, _, one in numbers if str(one.measure) not in are)
     warn("%s: %d values of %d measures are text and were left out", name, left_out.total(), len(left_out))
     rows = ((line, _score(raw, name, line, field)) for line, field, raw in numbers if str(raw.measure) in are)

@@ -170,6 +170,15 @@ def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
         assert out.split()[-1] == value and "read as ranks" not in err
     numbers.write_text('{"a": 3, "b": 2, "c": 9}')
     assert "read as ranks" not in call(capsys, *arguments)[2]
+    # As people write tables; what is called a score may be ranks all the same.
+    numbers.write_text("System,Position\na,1\nb,2\nc,3\n")
+    _, out, err = call(capsys, *arguments)
+    assert out.split()[-1] == "1.0000" and "Position: read as ranks, 1 best" in err
+    runs = "abcde"
+    wide.write_text("run_id\tm\n" + "".join(f"{run}\t{0.9 - place / 10}\n" for place, run in enumerate(runs)))
+    numbers.write_text("Team ID,Run,Outcome\n" + "".join(f"t,{run},{place}\n" for place, run in enumerate(runs, 1)))
+    _, out, err = call(capsys, *arguments)
+    assert "Outcome has the numbers 1 to 5, of which 1 counts as the worst: are these ranks?" in err
 
 
 def write_records(path, judged: bool = True) -> None:
