@@ -176,7 +176,7 @@ def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
     assert out.split()[-1] == "1.0000" and "Position: read as ranks, 1 best" in err
     runs = "abcde"
     wide.write_text("run_id\tm\n" + "".join(f"{run}\t{0.9 - place / 10}\n" for place, run in enumerate(runs)))
-    numbers.write_text("Team ID,Run,Outcome\n" + "".join(f"t,{run},{place}\n" for place, run in enumerate(runs, 1)))
+    numbers.write_text("Run,Outcome\n" + "".join(f"{run},{place}\n" for place, run in enumerate(runs, 1)))
     _, out, err = call(capsys, *arguments)
     assert "Outcome has the numbers 1 to 5, of which 1 counts as the worst: are these ranks?" in err
 
