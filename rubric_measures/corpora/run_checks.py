@@ -176,8 +176,7 @@ def _content(run: RunFile, topic: str, content: Mapping[str, Any]) -> Rows:
     if rules.sentences == _BANK:
         again = _repeated(one["question"] for one in content[_BANK])
         yield again, "twice", f"asks more than once: {_listed(again)}"
-    elif rules.limit or (run.topics is not None and topic in run.topics.limits):
-        limit = (run.topics.limits if run.topics is not None else {}).get(topic) or Limit(rules.limit, rules.unit)
+    elif limit := (run.topics and run.topics.limit_of(topic)) or (rules.limit and Limit(rules.limit, rules.unit)):
         length = length_of(" ".join(text for _, text, _ in found), limit.unit)
         yield length > limit.most, "length", f"has {length} {limit.unit}; the most is {limit.most}"
     if rules.references != "none":

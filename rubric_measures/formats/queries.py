@@ -47,16 +47,11 @@ class QueryFile:
         """Query id -> facet id -> heading, of queries that have some."""
         return {query_id: _headings(one["facets"]) for query_id, one in self.further.items() if one.get("facets")}
 
-    @cached_property
-    def limits(self) -> dict[str, Limit]:
-        """Query id -> how long an answer may be, where the query says it: `limit` characters or `word_limit` words."""
-        units: list[tuple[str, Length]] = [("word_limit", "words"), ("limit", "characters")]
-        return {
-            query_id: Limit(said[name], unit)
-            for name, unit in units
-            for query_id, said in self.further.items()
-            if isinstance(said.get(name), int)
-        }
+    def limit_of(self, query_id: str) -> Limit | None:
+        """How long an answer may be, where the query says it: `limit` characters or `word_limit` words."""
+        said = self.further.get(query_id, {})
+        units: list[tuple[str, Length]] = [("limit", "characters"), ("word_limit", "words")]
+        return next((Limit(said[name], unit) for name, unit in units if isinstance(said.get(name), int)), None)
 
 
 _FACETS = Inside({"": fields_of(table("facets")["fields"], {})})

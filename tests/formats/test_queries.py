@@ -107,7 +107,7 @@ def test_limits_are_those_of_the_topics(tmp_path: Path) -> None:
     ]
     found = read_query_file(write_text(tmp_path / "q", "".join(json.dumps(row) + "\n" for row in rows)))
     assert found.texts == {"1": "a", "2": "b", "3": "c"}
-    assert found.limits == {"1": Limit(2000, "characters"), "2": Limit(9, "words")}
+    assert [found.limit_of(one) for one in found.texts] == [Limit(2000, "characters"), Limit(9, "words"), None]
     assert found.further["1"] == {"limit": 2000, "problem_statement": "Why?"}
 
 
