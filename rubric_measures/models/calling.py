@@ -224,12 +224,12 @@ class _Call:
 class Engine:
     """Runs calls in an event loop of its own thread; `submit` requests, take each `reply`.
 
-    `make_client` gives the client of the endpoint, inside of the loop. While `is_stopped`, no further attempt begins.
+    `make_client` gives the client of the endpoint, inside of the loop. Once `interrupted`, no further attempt begins.
     """
 
     def __init__(self, endpoint: Endpoint, make_client: Callable[[], Any], policy: EndpointSettings) -> None:
         self._endpoint, self._make_client, self._policy = endpoint, make_client, policy
-        self.is_stopped: Callable[[], bool] = bool
+        self.interrupted = threading.Event()
         self._gate = Gate(policy.concurrency)
         if not endpoint.answered:
             # A wrong key, or a field that it does not take, costs one call; each answer allows one more.
@@ -274,7 +274,7 @@ class Engine:
                 if isinstance(found, BaseException):
                     raise found
                 return found
-            idle += self.is_stopped() and not self._gate.in_flight
+            idle += self.interrupted.is_set() and not self._gate.in_flight
             if self._trouble and time.monotonic() - began > _LONG:
                 text = "no reply for %d s, and %d calls wait for another attempt: %s"
                 warn(text, _LONG, self.sleeping + len(self._line), self._trouble)
@@ -310,7 +310,7 @@ class Engine:
             while True:
                 await self._waiting.acquire()
                 window = await self._gate.enter()
-                if self._stop.is_set() or self.is_stopped():
+                if self._stop.is_set() or self.interrupted.is_set():
                     self._gate.in_flight -= 1
                     return  # the others are cancelled only after their turn
                 await self._run(self._line.popleft(), window)

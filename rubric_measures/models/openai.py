@@ -103,7 +103,7 @@ class OpenAICompatible:
         """
         iterator, window = iter(requests), _LOOK_AHEAD * self._settings.concurrency
         engine = Engine(self._endpoint, self._client, self._settings)
-        engine.is_stopped = getattr(requests, "is_stopped", bool)
+        engine.interrupted = getattr(requests, "stop", engine.interrupted)
         try:
             outstanding, exhausted, at_once = 0, False, min(_PULLED_AT_ONCE, window // 2)
             while outstanding or not exhausted:

@@ -205,8 +205,12 @@ class _Started(Generic[K, T]):
     open: int = 0
 
 
-class RunState(Generic[K, T]):
-    """The state of one run, for runners."""
+class RunState(Iterator[Request], Generic[K, T]):
+    """The state of one run, for runners; its requests, as a backend pulls them.
+
+    The backend may look at `stop`, too: when that is set no further attempt shall begin, and it leaves those requests
+    unanswered that are not in flight.
+    """
 
     def __init__(
         self,
@@ -217,6 +221,8 @@ class RunState(Generic[K, T]):
     ) -> None:
         self.runner, self.jobs, self.stats = runner, jobs, stats
         self.hold = hold
+        self.stop = runner.stop or threading.Event()
+        self.first: Request | None = None  # was pulled, to see whether there is one
         self.under_way = 0  # jobs that have begun and are not done
         self.exhausted = False
         self.steps: deque[_Started[K, T]] = deque()  # have asked, and nothing of it was looked up yet
@@ -230,14 +236,18 @@ class RunState(Generic[K, T]):
         self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
         self.handed: set[str] = set()
         self.done: deque[tuple[K, T]] = deque()
-        self.stopped = False
         self.fault: Exception | None = None  # of the jobs, not of the model
+
+    def __next__(self) -> Request:
+        found, self.first = self.first or self.next_miss(), None
+        if found is None:
+            raise StopIteration
+        return found
 
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
         while True:
-            self.stopped |= self.runner.stop is not None and self.runner.stop.is_set()
-            if self.stopped:
+            if self.stop.is_set():
                 return None
             if (self.ready or self.misses) and self.stats.limit:
                 self._leave_out()
@@ -321,7 +331,7 @@ class RunState(Generic[K, T]):
         if not self.told_waiting:
             self.told_waiting = True
             tell("waiting for %d calls that another process over this cache is making", len(self.elsewhere))
-        (self.runner.stop or threading.Event()).wait(_LOOK_SECONDS)
+        self.stop.wait(_LOOK_SECONDS)
 
     def _next_block(self) -> list[_Started[K, T]]:
         """The jobs whose requests are looked up next."""
@@ -441,26 +451,6 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     return next((prices[name] for name in names if name in prices), None)
 
 
-class _Asked(Iterator[Request]):
-    """The requests of a run, as a backend pulls them, one at least.
-
-    It may ask, too, whether no further attempt shall begin, and then leaves those unanswered that are not in flight.
-    """
-
-    def __init__(self, run: RunState[Any, Any], first: Request) -> None:
-        self._run, self._first = run, iter([first])
-
-    def __next__(self) -> Request:
-        if (found := next(self._first, None) or self._run.next_miss()) is None:
-            raise StopIteration
-        return found
-
-    def is_stopped(self) -> bool:
-        """Whether the run was stopped."""
-        stop = self._run.runner.stop
-        return stop is not None and stop.is_set()
-
-
 @dataclass(frozen=True)
 class LocalRunner:
     """Runs jobs over one backend in this process.
@@ -517,18 +507,17 @@ class LocalRunner:
         with self.cache.leasing(), self.calling() as complete:
             # Until every job is done, and every result was taken.
             while not run.exhausted or run.steps or run.misses or run.ready or run.waiting or run.done:
-                request = run.next_miss()
+                run.first = run.next_miss()
                 yield from run.take_done()
-                if run.stopped and request is None:
-                    raise KeyboardInterrupt
-                if request is None:
+                if run.first is None:
+                    if run.stop.is_set():
+                        raise KeyboardInterrupt
                     run.wait_for_others()
                     continue
-                asked = _Asked(run, request)
-                for one, reply in complete(asked):
-                    run.settle(one, reply)
+                for request, reply in complete(run):
+                    run.settle(request, reply)
                     yield from run.take_done()
-                if run.handed and not asked.is_stopped():
+                if run.handed and not run.stop.is_set():
                     text = f"{len(run.handed)} requests were not answered; run the command again"
                     raise GradingError(f"{self.backend.model}: {text}")
             if run.fault:
