@@ -7,6 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError, naming, warn
@@ -187,6 +188,18 @@ def _reports_to_item_qrels(found: Sequence[CitedReport], _: Options) -> list[Qre
     return graded
 
 
+def _judged_to(target: str, lines: Sequence[judged.JudgedAnswer], options: Options) -> Any:
+    """Judged answers as their items, as themselves without labels, or by way of records."""
+    if target == "bank":
+        return banks.bank_entries(judged.bank_of_judged(lines))
+    if target == "answers":
+        found = [Answer(str(one.qid), str(one.run_id), one.answer_text) for one in lines if one.answer_text is not None]
+        warn("%d answers without a text left out", len(lines) - len(found))
+        warn("the labels of %d answers left out", len(found))
+        return found
+    return bridged(judged.records_of_judged(lines), "records", target, options)
+
+
 def _of_experiment(kind: str) -> Bridge:
     return lambda experiment, _: experiment[kind]
 
@@ -205,11 +218,12 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "grades"): _records_to_grades,
     ("grades", "records"): _table_to_records,
     **{("experiment", kind): _of_experiment(kind) for kind in ("queries", "records", "answers", "games")},
-    **{(kind, "records"): lambda lines, _: judged.records_of_judged(lines) for kind in judged.TOOLKITS},
-    # Assessments know their items by ids alone.
     **{
-        (kind, "bank"): lambda lines, _: banks.bank_entries(judged.bank_of_judged(lines))
-        for kind in ("assignments", "graded answers")
+        (kind, target): partial(_judged_to, target)
+        for kind in judged.TOOLKITS
+        for target in ("records", "runs", "grades", "bank", "answers")
+        # Assessments know their items by ids alone, and hold no answers.
+        if kind != "assessments" or target not in ("bank", "answers")
     },
 }
 

@@ -478,7 +478,8 @@ def _write_run_files(path: PathName, runs: Sequence[Run]) -> None:
         return
     if len(runs) > 1:
         names = ", ".join(run.run_id for run in runs[:4])
-        raise InputError(f"{path_name(path)}: a run file holds one run, not {len(runs)} ({names}, …); name a folder")
+        problem = f"a run file holds one run, not {len(runs)} ({names}, …); name a folder that is there"
+        raise InputError(f"{path_name(path)}: {problem}")
     write_runs(path, runs)
 
 

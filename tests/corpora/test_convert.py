@@ -16,6 +16,7 @@ from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
 from rubric_measures.corpora.converting import convert
 from rubric_measures.formats import detect_format
+from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.trec import read_qrels, read_run
 from rubric_measures.grading.generation import related_segments
@@ -154,6 +155,26 @@ def test_records_to_qrels_of_every_kind(files: Path, capsys: pytest.CaptureFixtu
         ("q1", "d2", 1, "q1/a"),
         ("q1", "d2", 2, "q1/b"),
     ]
+
+
+def test_answers_are_taken_out_of_assignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "assigned.jsonl"
+    nugget = {"text": "Blue.", "importance": "vital", "assignment": "support"}
+    lines = [
+        {"qid": "q1", "run_id": run, "answer_text": f"It is blue, says {run}.", "nuggets": [nugget]}
+        for run in ("a", "b")
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["convert", str(path), "--to", "answers", "-o", str(tmp_path / "a.jsonl")]) == 0
+    assert "the labels of 2 answers left out" in capsys.readouterr().err
+    assert [one[:3] for one in read_answers(tmp_path / "a.jsonl")] == [
+        ("q1", run, f"It is blue, says {run}.") for run in ("a", "b")
+    ]
+    assert main(["convert", str(path), "-o", str(tmp_path / "a.csv")]) == 0
+    assert (tmp_path / "a.csv").read_text().splitlines()[1].startswith("q1,a,a,1,")
+    (tmp_path / "runs").mkdir()
+    assert main(["convert", str(path), "--to", "run", "-o", str(tmp_path / "runs")]) == 0
+    assert (tmp_path / "runs" / "b.run").read_text() == "q1 Q0 b 1 1.0 b\n"
 
 
 def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
