@@ -282,6 +282,9 @@ def check_run(files: File | Iterable[File], track: str, *, topics: File | Mappin
     if asked is None:
         text = "no topics were given: missing and unknown ones, and lengths that stand there, are not looked for"
         warn(text, settings=("topics",))
+    elif any(one.unit == "characters" and not one.limit for one in rules):
+        text = "%d topics have no limit, so that lengths of answers are not looked at there"
+        warn(text, sum(asked.limit_of(one) is None for one in asked.texts), settings=("topics",))
     errors = sum(one.severity == "error" for one in found)
     tell(f"{errors} errors, {len(found) - errors} warnings in {counted(len(shown), 'file')}")
     return Findings(found)

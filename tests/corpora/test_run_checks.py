@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
+import logging
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -210,7 +211,7 @@ def test_a_damage_is_found_and_as_grave_as_the_track_takes_it(
     assert any(one.startswith(finding) for one in found), found
 
 
-def test_lengths_of_ragtime_stand_in_the_topics(tmp_path: Path) -> None:
+def test_lengths_of_ragtime_stand_in_the_topics(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     topics = tmp_path / "topics.jsonl"
     # Nine characters, the ligature being two.
     rows = [{"topic_id": "1", "title": "a", "limit": 9}, {"topic_id": "2", "title": "b", "limit": 8}]
@@ -219,6 +220,12 @@ def test_lengths_of_ragtime_stand_in_the_topics(tmp_path: Path) -> None:
     for row in run:
         row["responses"] = [{"text": "\ufb01ve", "citations": []}, {"text": "four", "citations": []}]
     assert _check(tmp_path, "ragtime", run, topics=topics) == ["2 warning length: has 9 characters; the most is 8"]
+    assert not caplog.messages
+    del rows[1]["limit"]
+    topics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        assert _check(tmp_path, "ragtime", run, topics=topics) == []
+    assert caplog.messages == ["1 topic has no limit, so that lengths of answers are not looked at there"]
 
 
 def test_ragtime_takes_a_request_id_in_place_of_the_topic_s(tmp_path: Path) -> None:
