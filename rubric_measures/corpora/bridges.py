@@ -46,8 +46,6 @@ class Options:
 
 
 Bridge = Callable[[Any, Options], Any]
-# What grades call a grader whom nobody names.
-_UNNAMED = "qrels"
 
 
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
@@ -97,7 +95,7 @@ def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryP
     """The grades with the texts of their passages: of one grader, where the user names it, else of all."""
     if options.wanted.model or options.wanted.prompt:
         rows = chosen_grades(rows, options.name, options.wanted, options.bank)
-    rows = [row if row.grader else row._replace(grader=_UNNAMED) for row in rows]
+    rows = [row if row.grader else row._replace(grader="qrels") for row in rows]
     if options.collection is None:
         raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
     # ir_datasets takes longer to import than most files to convert.

@@ -284,10 +284,7 @@ def load_bank(source: Bank) -> TestBank:
 
 
 # What can be scored as it is.
-_SCORED = (
-    *("records", "assignments", "ragdoll:graded", "dragun:assessments", "support-labels"),
-    *("qrels", "item-qrels", "csv"),
-)
+_SCORED = "records, assignments, ragdoll:graded, dragun:assessments, support-labels, qrels, item-qrels, csv"
 
 
 def _refused(error: FormatError, path: str) -> FormatError:
@@ -299,15 +296,15 @@ def _refused(error: FormatError, path: str) -> FormatError:
     name, problem = "queries", error.problem
     with contextlib.suppress(FormatError, InputError):
         name = detect_format(path)
-    if name not in ("queries", "run", *_SCORED):
+    if name not in ("queries", "run", *_SCORED.split(", ")):
         problem = f"its format is {name}, which `convert` may turn into another"
     elif path != "-" and name != "run":
         # What is of no other format is taken for queries. What has blanks in the place of columns is no table.
         head = head_of(path)
         if head.object.keys() & {*QUERY_IDS} if head.is_json else len(cells_of(head.line)) > 1:
             GRADES.read(path)
-    problem = f"holds no grades ({problem}); accepted: {', '.join(_SCORED)}"
-    return FormatError(problem, path=error.path, line=error.line, field=error.field, settings=error.settings)
+    error.problem = f"holds no grades ({problem}); accepted: {_SCORED}"
+    return error
 
 
 def bank_of(bank: Bank | None) -> TestBank | None:
