@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, combinations, groupby
 from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
@@ -319,9 +319,15 @@ def per_query_scores(scores: Sequence[QueryScores], measures: str | Sequence[str
 
     Raises:
         UnknownNameError: there is no such measure.
-        InputError: no per-query scores, or a run comes twice; scores are sums over queries.
+        InputError: no per-query scores, or a run comes twice; scores are sums over queries; boards that another bank or
+            grader made.
     """
     read = [(name_of_scores(one), read_scores(one, ranks=False)) for one in scores]
+    for (name, one), (other, two) in combinations(read, 2):
+        both = {"bank", "grades", "graders", "qrels"} & one.settings.keys() & two.settings.keys()
+        if unlike := sorted(what for what in both if one.settings[what] != two.settings[what]):
+            said = f"{name} and {other}: not comparable, as another {', '.join(unlike)} made their scores"
+            raise InputError(f"{said}; score both with the same")
     sources = [(name, one.by_query) for name, one in read]
     named = dict.fromkeys(name for _, source in sources for name in source)
     known = [name for name in named if name != UNNAMED] or ["score"] * (UNNAMED in named)

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 # The format of the JSON of correlations.
-CORRELATIONS = "rubric_measures correlate 4"
+CORRELATIONS = "rubric_measures correlate 5"
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 
 
@@ -166,10 +166,6 @@ class Correlations(Reported):
         if self.official.ranks and self.asked.official_ranks is None:
             text = f"{self.official.name}: read as ranks, 1 best"
             said.append(Note(text, (self.official.name,), False, ("official_ranks",)))
-        if any(result.worst_drop for result in self.found):
-            worst = max(self.found, key=lambda result: result.worst_drop or 0.0)
-            text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.measure}"
-            said.append(Note(text, (str(worst.worst_run),), False))
         said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
         for column in (self.official, *self.columns):
             name, means = column.name, column.means

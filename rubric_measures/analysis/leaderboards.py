@@ -31,8 +31,6 @@ from rubric_measures.analysis.coefficients import (
     parse_coefficient,
     pooled_tau,
     query_tau,
-    ranks,
-    undefined_reason,
 )
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, score_table
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
@@ -93,8 +91,6 @@ class LeaderboardCorrelation:
         missing: official runs that the other leaderboard lacks.
         extra: runs that only the other leaderboard has.
         coefficients: one result a coefficient, in the order asked for.
-        worst_run: the run with the maximum rank drop; None where that is undefined (fewer than two runs, or all tied).
-        worst_drop: the ranks it loses; None likewise.
         query_kendall: τ per query averaged; None unless both sides have per-query scores of the same queries.
         pooled_kendall: τ over all query/run pairs; None likewise.
         notes: how the numbers were computed, where that is not as usual.
@@ -107,8 +103,6 @@ class LeaderboardCorrelation:
     missing: tuple[str, ...]
     extra: tuple[str, ...]
     coefficients: tuple[Coefficient, ...]
-    worst_run: str | None
-    worst_drop: float | None
     query_kendall: Interval | None = None
     pooled_kendall: Interval | None = None
     notes: tuple[str, ...] = ()
@@ -195,14 +189,6 @@ def standard_errors(scores: RunScores) -> dict[str, float]:
     return {**errors, **scores.given}
 
 
-def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:
-    if undefined_reason("max_rank_drop", x, y):
-        return None, None
-    drops = ranks(y) - ranks(x)
-    worst = int(np.argmax(drops))
-    return float(drops[worst]), runs[worst]
-
-
 def _of_means(one: Coefficient, draws: Draws) -> Coefficient:
     """The coefficient of means alone, which has no interval, and says why."""
     reason = one.reason or "an interval is over queries; give a leaderboard with scores by query"
@@ -274,7 +260,6 @@ def correlate_leaderboards(
         else correlate_over_queries(given, scored[0], name, draws)
         for name in coefficients
     ]
-    drop, worst = _worst_drop(x, y, runs)
     by_query = pooled = noise_free = None
     if details and both and scored is not None and reference is not None:
         by_query = query_tau(reference[0], scored[0], draws)
@@ -283,7 +268,7 @@ def correlate_leaderboards(
         if complete and len(runs) > 1 and len(scored[1]) > 1:
             noise_free = noise_free_tau(reference[0], scored[0], draws)
     joined = (official.name, other.name, tuple(runs), missing, extra, tuple(results))
-    return LeaderboardCorrelation(*joined, worst, drop, by_query, pooled, tuple(notes), noise_free)
+    return LeaderboardCorrelation(*joined, by_query, pooled, tuple(notes), noise_free)
 
 
 @dataclass(frozen=True)
@@ -475,6 +460,7 @@ class AnyScores:
         take: name of a column -> its scores.
         runs: all runs, also those without a score by some measure.
         is_unnamed: whether the numbers name no measure.
+        settings: how a board of ours was scored.
     """
 
     name: str
@@ -482,6 +468,7 @@ class AnyScores:
     take: Callable[[str], RunScores]
     runs: Iterable[str] = ()
     is_unnamed: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def by_query(self) -> dict[str, Values]:
@@ -527,7 +514,7 @@ def read_scores(
         raise InputError("the official scores are a leaderboard, not grades; score them first")
     if isinstance(scores, Leaderboard):
         take = partial(scores_of_board, scores)
-        return AnyScores(f"{called}board", scores.measures, take, scores.values)
+        return AnyScores(f"{called}board", scores.measures, take, scores.values, settings=scores.signature.settings)
     with file_path(scores) as path:
         table = read_leaderboard(path, queries=queries)
     # A run with scores by another measure alone has none by this one, which is said.
@@ -536,6 +523,7 @@ def read_scores(
         table.measures,
         partial(scores_of_table, table, ranks=ranks),
         (*table.run_ids, *table.unscored),
+        settings=table.settings,
     )
 
 

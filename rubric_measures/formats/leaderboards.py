@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import eq
 from types import SimpleNamespace
@@ -163,11 +163,13 @@ class LeaderboardTable:
         rows: the numbers of runs.
         best: those of the best possible score, which is no run: of rows called `_overall_`, and of our own JSON.
         unscored: runs of our own JSON that have no score by some measure.
+        settings: how our own JSON was scored.
     """
 
     rows: tuple[Score, ...]
     best: tuple[Score, ...] = ()
     unscored: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -238,6 +240,7 @@ def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()
     if begins_records(path):
         raise FormatError("holds a JSON list, as graded records do; score these, and give the board", path=name)
     unscored: list[tuple[str, str]] = []
+    settings: Mapping[str, Any] = {}
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     with paused_collector():
         if is_json or _is_table(start.partition(b"\n")[0].decode("utf-8", "replace")):
@@ -246,7 +249,8 @@ def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()
             if found.is_text:
                 rows = [(line, {to: active(cell.strip()) for to, cell in cells.items()}) for line, cells in rows]
             if is_json and rows and rows[0][1].get("format") == BOARD_FORMAT:
-                rows, unscored = _rows_of_board(typed(KeptBoard, rows[0][1], name))
+                kept = typed(KeptBoard, rows[0][1], name)
+                (rows, unscored), settings = _rows_of_board(kept), kept.settings
         else:
             rows = _rows_of_lines(read_text(path), name, queries)
         scores = _checked(list(_numbers(rows, name, is_json)), name)
@@ -256,7 +260,7 @@ def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()
     best = tuple(row for row in scores if row.run_id == OVERALL)
     for measure, count in Counter(measure for _, measure in unscored).items():
         warn("%s: %d rows without a score by %s left out: nobody knows their place", name, count, measure)
-    return LeaderboardTable(of_runs, best, tuple(run_id for run_id, _ in unscored))
+    return LeaderboardTable(of_runs, best, tuple(run_id for run_id, _ in unscored), settings)
 
 
 def _checked(numbers: Sequence[_Raw], name: str) -> list[Score]:

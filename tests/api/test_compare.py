@@ -34,6 +34,28 @@ def test_files_of_one_run_each_are_put_together(tmp_path: Path) -> None:
     assert again["map"].pairs == found["map"].pairs
 
 
+def test_boards_of_two_banks_are_not_compared(tmp_path: Path) -> None:
+    rows = [rubric_measures.Grade(query, "d1", 5, "a") for query in ("q1", "q2")]
+    paths = []
+    for run, items in (("one", "a"), ("two", "ab")):
+        bank = {query: {item: f"What is {item}?" for item in items} for query in ("q1", "q2")}
+        entries = [
+            {"query_id": query, "item_id": item, "text": text} for query in bank for item, text in bank[query].items()
+        ]
+        board = rubric_measures.score(
+            rubric_measures.load(rows, entries, grader="scale=0-5:4"),
+            {run: {query: {"d1": 1.0} for query in bank}},
+            "RubricCover",
+        )
+        paths.append(tmp_path / f"{run}.json")
+        paths[-1].write_text(board.render("json"))
+    for call in (rubric_measures.compare, rubric_measures.power):
+        with pytest.raises(
+            InputError, match=r"one.json and .*two.json: not comparable, as another bank made their scores"
+        ):
+            call(*paths)
+
+
 def test_the_wanted_runs_alone(tmp_path: Path) -> None:
     file = {run: {"q1": value, "q2": 0.5} for run, value in (("a", 1.0), ("b", 0.5), ("c", 0.25))}
     assert list(rubric_measures.compare(file, runs=["a"], baseline="c", tests=Tests(9))["score"].means) == ["a", "c"]
