@@ -392,9 +392,10 @@ class FactDiff(Reported):
     @property
     def not_counted(self) -> str:
         """What `worse` leaves open: facts lost by runs that are not among them, and what was not compared."""
-        lost = {run.after: run.count("lost") for run in self.runs if not run.is_worse}
         said = [
-            f"{counted(number, 'lost fact')} of {run} (no interval below 0)" for run, number in lost.items() if number
+            f"{counted(lost, 'lost fact')} of {run.after} (no interval of {run.comparison.measure} below 0)"
+            for run in self.runs
+            if not run.is_worse and (lost := run.count("lost"))
         ]
         return "; ".join([*said, *self.left_out])
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rubric_measures.analysis.boards import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, load_board, refuse, score
 from rubric_measures.analysis.facts import FLIPPED, FactDiff, QueryEvidence, Side, diff_facts, evidence
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, escaped, naming, tell
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, counted, escaped, naming, tell, warn
 from rubric_measures.base.tables import in_notebook
 from rubric_measures.boards.kept import Gates
 from rubric_measures.corpora.answers import (
@@ -28,6 +28,7 @@ from rubric_measures.corpora.answers import (
     asked_in,
     in_runs,
     runs_in,
+    short,
 )
 from rubric_measures.corpora.loading import Bank, File, load, load_bank
 from rubric_measures.corpora.pooling import pool
@@ -36,7 +37,7 @@ from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.grading.answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
 from rubric_measures.grading.asking import UNREAD, Asking
 from rubric_measures.grading.grade import grade, grade_support, sentence_bank
-from rubric_measures.grading.grader import GradedRecords, GradingPlan, GradingReport, default_prompts
+from rubric_measures.grading.grader import GradedRecords, GradingEngine, GradingPlan, GradingReport, default_prompts
 from rubric_measures.measures.grades import NONE, Grades
 from rubric_measures.measures.measure import SupportMeasure, parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
@@ -62,6 +63,7 @@ AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, 
 
 # How many queries a failed test names.
 _SHOWN_QUERIES = 5
+_INCOMPLETE = "grades failed, and no test passes without them: mend what the warnings of the run say, and run again"
 _TOGETHER = 10  # items of an answer that are shown at once, as nuggetizer does
 
 
@@ -110,10 +112,8 @@ class EvaluatedAnswers:
     def _repr_html_(self) -> str:
         if self.plan is not None:
             return in_notebook([], str(self.plan))
-        items, lines = sum(len(query.items) for query in self.evidence), []
-        for run in self.runs:
-            missed = sum(map(len, self.missed(run).values()))
-            lines.append(f"{run}: {missed} of {items} items missed")
+        items = sum(len(query.items) for query in self.evidence)
+        lines = [f"{run}: {sum(map(len, self.missed(run).values()))} of {items} items missed" for run in self.runs]
         shown = "" if self.diff is None else self.diff._repr_html_()
         return in_notebook([], "; ".join(lines)) + self.board._repr_html_() + shown
 
@@ -136,7 +136,8 @@ class EvaluatedAnswers:
     @cached_property
     def settings(self) -> dict[str, str]:
         """How the grades were made: model, prompt, temperature, …."""
-        return settings_of(self.records)
+        made = (provenance_of(one) for group in self.records for of in group.passages for one in of.exam_grades or ())
+        return settings_of(one["definition"]["settings"] for one in made if "definition" in one)
 
     @property
     def queries(self) -> dict[str, QueryEvidence]:
@@ -174,13 +175,13 @@ class EvaluatedAnswers:
         Worse is the whole interval of the paired difference below 0. Arguments and what is raised: see `against`.
 
         Raises:
-            AssertionError: a run is worse.
+            AssertionError: a run is worse, or grades failed.
         """
         __tracebackhide__ = True
 
         diff = self.against(other, run, confirm=confirm)
-        if diff.worse:
-            raise AssertionError(str(diff))
+        if diff.worse or not self.is_complete:
+            raise AssertionError(str(diff) if self.is_complete else f"{_INCOMPLETE}\n{diff}")
 
     def assert_at_least(self, measure: str, least: float, run: str | None = None) -> None:
         """Fails a test whose answers score too low, with the items that they miss.
@@ -191,14 +192,14 @@ class EvaluatedAnswers:
             run: the run that has to pass; None for all.
 
         Raises:
-            AssertionError: a mean is lower.
+            AssertionError: a mean is lower, or grades failed.
             UnknownNameError: there is no such measure or run.
         """
         # Pytest shows the line of the test, and not this one.
         __tracebackhide__ = True
 
         gates = Gates({measure: least})
-        lines = []
+        lines = [] if self.is_complete else [_INCOMPLETE]
         for one in self.runs if run is None else (run,):
             if failed := gates.failed(self.board, [one]):
                 lines += [*failed, *self._missed_lines(one)]
@@ -392,6 +393,13 @@ def evaluate_answers(
     used = of_asked(used, asked)
     if plan is not None:
         plan.refuse_lacking(used.items, _scale_of(prompt, default_prompts(name, used)))
+    if before is not None:
+        engine = GradingEngine(
+            calls.to(model).backend, used, (prompt,) if isinstance(prompt, str) else (*prompt,), asking
+        )
+        refuse_others(
+            before, {one: used.items[one] for one in asked.texts}, settings_of(m.settings for m in engine.makers)
+        )
     measures = measures or _measures(used)
     if gates is not None and plan is None:
         gates.refuse_others(parse_measures(measures))
@@ -399,7 +407,7 @@ def evaluate_answers(
         folder.mkdir(parents=True, exist_ok=True)
         write_kept(folder / "bank.csv", used, known)
     output = None if folder is None else folder / "graded.jsonl.gz"
-    records = grade(_pooled(asked, contexts), used, output=output, **how)
+    records = grade(_pooled(asked), used, output=output, **how)
     if dry_run:
         if contexts:
             tell("grading contexts comes on top: its calls follow from what the answers miss")
@@ -456,18 +464,20 @@ def _scale_of(prompt: str | Sequence[str], usual: Sequence[str]) -> Scale | None
 
 def _measures(bank: TestBank) -> tuple[str, ...]:
     items = list(bank)
-    if all(item.importance is not None for item in items):
+    bare = [item for item in items if item.importance is None]
+    if not bare:
         # Of items that are all vital V, W and A are one.
         is_one = all(item.importance == "vital" for item in items)
         return ("NuggetV", "NuggetV(strict=True)") if is_one else OF_NUGGETS
+    if len(bare) < len(items):
+        text = f"{counted(len(bare), 'item')} of the bank without importance (such as {short(bare[0].text)} of query "
+        warn(f"{text}{bare[0].query_id}), so there are no scores by it; write vital or okay", settings=("bank",))
     return OF_CRITERIA if all(item.weight is not None for item in items) else OF_ANSWERS
 
 
-def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
+def _pooled(asked: Questions) -> list[QueryPassages]:
     """The answers as passages."""
     answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
-    if not contexts and (number := sum(bool(row.contexts) for _, row in asked.answers.values())):
-        tell(f"retrieved contexts of {counted(number, 'answer')} are not graded; they can be", settings=("contexts",))
     return list(pool(answers, queries=asked.texts, max_words=None))
 
 
@@ -545,15 +555,11 @@ def read_evaluation(folder: str | os.PathLike[str]) -> EvaluatedAnswers:
     return EvaluatedAnswers(board, grades, bank, records, runs, at)
 
 
-def settings_of(groups: Iterable[QueryPassages]) -> dict[str, str]:
-    """How grades were made, as their records say: setting -> value; all values, where there are several."""
+def settings_of(makers: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """How grades are made, of the settings of each that makes them: setting -> value; all values, where they differ."""
     found: dict[str, dict[str, None]] = {}
-    for group in groups:
-        for passage in group.passages:
-            for entry in passage.exam_grades or ():
-                made = provenance_of(entry).get("definition", {}).get("settings", {})
-                for name, value in made.items():
-                    found.setdefault(name, {})[value if isinstance(value, str) else canonical_json(value)] = None
+    for name, value in (pair for settings in makers for pair in settings.items()):
+        found.setdefault(name, {})[value if isinstance(value, str) else canonical_json(value)] = None
     return {name: " and ".join(sorted(values)) for name, values in found.items()}
 
 
@@ -585,23 +591,30 @@ def paired_runs(before: Iterable[str], after: Iterable[str], run: str | None) ->
     return pairs, [f"not compared: {'; '.join(names)}"] if names else []
 
 
-def refuse_others(before: EvaluatedAnswers, after: EvaluatedAnswers) -> None:
-    """Refuses versions that were graded with another bank, grader or prompt: their difference may be the graders'.
+def refuse_others(
+    before: EvaluatedAnswers, items: Mapping[str, Sequence[RubricItem]], settings: Mapping[str, str]
+) -> None:
+    """Refuses versions that are graded with another bank, grader or prompt: their difference may be the graders'.
+
+    Args:
+        before: the first version.
+        items: question -> the items of the second one.
+        settings: how its grades are made.
 
     Raises:
         InputError: there is a difference; names it.
     """
-    old, new = before.queries, after.queries
-    common = [query_id for query_id in new if query_id in old]
+    old = before.queries
+    common = [query_id for query_id in items if query_id in old]
     if not common:
         raise InputError("the two versions have no question in common", settings=("against", "bank"))
-    changed = [query_id for query_id in common if set(old[query_id].items) != set(new[query_id].items)]
+    changed = [query_id for query_id in common if set(old[query_id].items) != set(items[query_id])]
     if changed:
         text = f"not comparable: another bank; {counted(len(changed), 'question')} (such as {changed[0]}) "
         raise InputError(f"{text}had other facts before; grade both with one bank", settings=("against", "bank"))
-    names = before.settings.keys() | after.settings.keys()
+    names = before.settings.keys() | settings.keys()
     for name in sorted(names, key=lambda one: (one not in ("model", "prompt"), one)):
-        said = [version.settings.get(name, "none") for version in (before, after)]
+        said = [made.get(name, "none") for made in (before.settings, settings)]
         if said[0] != said[1]:
             text = f"not comparable: the grader has another {name} ({said[0]:.60} before, {said[1]:.60} now)"
             raise InputError(f"{text}; grade both with the same", settings=("against",))
@@ -627,8 +640,8 @@ def compare_versions(
     Raises:
         InputError: the versions were graded with another bank, grader or prompt.
     """
-    refuse_others(before, after)
     old, new = before.queries, after.queries
+    refuse_others(before, {query_id: query.items for query_id, query in new.items()}, after.settings)
     said = list(left_out)
     if gone := [query_id for query_id in old if query_id not in new]:
         said.append(f"{counted(len(gone), 'question')} without an answer now (such as {gone[0]}): their facts are lost")

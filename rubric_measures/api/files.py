@@ -334,14 +334,12 @@ def write_qrels(
     from rubric_measures.measures.qrels import qrels_of
 
     if per == "item" and (label, rel) != ("max", None):
-        raise InputError(
-            "lines of items hold the grades themselves; leave out how they become labels", settings=("label", "rel")
-        )
+        text = "lines of items hold the grades themselves; leave out how they become labels"
+        raise InputError(text, settings=("label", "rel"))
     known = load(grades)
     if per == "item" and are_labels(known):
-        raise InputError(
-            "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
-        )
+        text = "there are no item grades here, only one label a passage; write qrels of passages"
+        raise InputError(text, settings=("per",))
     said: list[Note] = []
     trec.write_qrels(path, qrels_of(known, per, label, rel, said))
     failed, looked = 0, Looked()

@@ -243,6 +243,8 @@ class Gates:
 
     def __post_init__(self) -> None:
         for name, least in self.limits.items():
+            if not (isinstance(name, str) and isinstance(least, int | float)):
+                raise InputError(f"{name!r}, {least!r}: expected the name of a measure, then the least mean")
             if least > 1 and all(map(is_supported, parse_measures(name))):
                 text = f"limit {name}={least:g}: {name} is 1 at most; write {least / 100:g} for {least:g} %"
                 raise InputError(text if least <= 100 else text.partition(";")[0], settings=("fail_under",))

@@ -482,11 +482,12 @@ def score_workbench(
     Source: facts of the program, published with Dietz (SIGIR 2024).
     """
     program, cutoffs = "the Rubric workbench's program", {measure.params.get("cutoff") for measure in measures}
-    for measure in measures:
-        if measure.NAME not in ("RubricCover", "nRubricCover") or measure["judged_only"]:
-            raise MeasureError(f"{program} knows RubricCover and nRubricCover, not {measure}")
-    if None in cutoffs or len(cutoffs) > 1:
-        raise MeasureError(f"{program} cuts rankings by rank; write one cutoff, as in RubricCover@20")
+    kinds = {measure.NAME for measure in measures} | {
+        "judged_only" for one in measures if one.params.get("judged_only")
+    }
+    if None in cutoffs or len(cutoffs) > 1 or not kinds <= {"RubricCover", "nRubricCover"}:
+        known = "knows RubricCover and nRubricCover, and cuts rankings by rank; write one cutoff, as in RubricCover@20"
+        raise MeasureError(f"{program} {known}")
     (cutoff,) = cutoffs
 
     def cut(query: RecordQuery) -> RecordQuery:

@@ -88,10 +88,6 @@ def made_bank(
     if without:
         text = f"no item could be made for {counted(len(without), 'query')} (such as {short(missing[without[0]])})"
         raise InputError(f"{text}; name a bank, or make it from something else", settings=_BANK)
-    kinds = {item.kind for item in kept} | {item.kind for item in made}
-    if len(kinds) > 1:
-        text = "the bank that is kept has items of another kind than the new ones; name a bank, or remove bank.csv"
-        raise InputError(text, settings=_BANK)
     items, queries = counted(len(made), "item"), counted(len(missing), "query")
     tell(f"test bank: {items} of {queries}, {_MADE_FROM[source]}")
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)

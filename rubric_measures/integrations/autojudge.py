@@ -131,17 +131,10 @@ def topic_text(topic: Any) -> str:
 
 def answers_of(reports: Iterable[Any], topics: Iterable[str]) -> list[Answer]:
     """The answers that reports of Auto-Judge are; those to other topics are left out and counted."""
-    wanted = set(topics)
-    answers: list[Answer] = []
-    strangers = 0
-    for report in reports:
-        said = report.model_dump(mode="json", exclude_none=True, exclude={"evaldata"})
-        answer = answer_of_report(CitedReport(**said), keep_lost=True)
-        if answer.query_id in wanted:
-            answers.append(answer)
-        else:
-            strangers += 1
-    warn("%d reports are about topics that nobody asked; they were left out", strangers)
+    wanted, kept = set(topics), {"mode": "json", "exclude_none": True, "exclude": {"evaldata"}}
+    made = [answer_of_report(CitedReport(**report.model_dump(**kept)), keep_lost=True) for report in reports]
+    answers = [answer for answer in made if answer.query_id in wanted]
+    warn("%d reports are about topics that nobody asked; they were left out", len(made) - len(answers))
     return answers
 
 

@@ -25,6 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(_MODEL, f"{text} (--rubric-model comes first)", default="")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hides from users that ir_measures reads measures with names that Python 3.12 calls old."""
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:ir_measures.util")
+
+
 @pytest.fixture
 def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedAnswers]:
     """`rubric_measures.evaluate_answers` with the model of the test run, and with pytest's cache for its replies.
@@ -42,9 +47,8 @@ def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedA
         if model:
             options.setdefault("model", model)
         elif "model" not in options:
-            raise InputError(
-                "no model grades the answers: set rubric_model in pytest.ini, or give --rubric-model or model"
-            )
+            text = "no model grades the answers: set rubric_model in pytest.ini, or give --rubric-model or model"
+            raise InputError(text)
         cache = getattr(request.config, "cache", None)
         calls = options.get("calls", Calls())
         if cache is not None and options.get("output") is None and calls.cache is None:

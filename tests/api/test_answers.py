@@ -65,6 +65,13 @@ def test_an_edited_bank_is_used_again_and_new_questions_join_it(
     assert means(found) == {"good": 1, "half": 1}
     assert caplog.text.count("1 item comes twice in its query; the first is kept") == 1
     assert "is replaced" not in caplog.text
+    # A row that somebody adds without its importance takes V and W away.
+    bank.write_text(f"{text.rstrip()}\nq01,q01/x,It is new.,nugget,,,,,\n", encoding="utf-8")
+    assert (
+        rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", bank=bank).board.measures[0][:7] == "NuggetA"
+    )
+    assert "1 item of the bank without importance (such as 'It is new.' of query q01), so there are no" in caplog.text
+    bank.write_text(edited, encoding="utf-8")
     more = [*WITH_REFERENCE, {"question": "How tall is it?", "system": "half", "answer": "x", "reference": "Not tall."}]
     result = rubric_measures.evaluate_answers(more, model="lexical", output=tmp_path)
     assert {query_id: len(items) for query_id, items in result.bank.items.items()} == {"q01": 1, "q02": 1}

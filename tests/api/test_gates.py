@@ -50,3 +50,8 @@ def test_a_limit_that_no_mean_reaches_is_refused() -> None:
         Gates({"NuggetV": 70})
     # Counts of ir_measures have no such end.
     assert Gates({"NumRet": 70, "NuggetV": 1}).limits == {"NumRet": 70, "NuggetV": 1}
+
+
+def test_arguments_in_the_wrong_order_are_told() -> None:
+    with pytest.raises(InputError, match=r"0\.9, 'NuggetV': expected the name of a measure, then the least mean"):
+        Gates({0.9: "NuggetV"})  # type: ignore[dict-item]

@@ -94,12 +94,15 @@ def test_a_failed_grade_is_unsure_and_no_difference(tmp_path: Path) -> None:
     ]
     model = tmp_path / "model.jsonl"
     model.write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
-    diff = evaluated(NEW, f"scripted:{model}", on_failed="zero").against(
-        evaluated(OLD, f"scripted:{model}", on_failed="zero")
-    )
+    new, old = (evaluated(rows, f"scripted:{model}", on_failed="zero") for rows in (NEW, OLD))
+    diff = new.against(old)
     assert states(diff)["unsure"] == ["leaves steep"]
     assert "1 unsure" in str(diff)
     assert diff.runs[0].pair.test.mean_difference == 0
+    # The command ends with 1, and so no test passes.
+    for check in (lambda: new.assert_not_worse(old), lambda: new.assert_at_least("NuggetV", 0.1)):
+        with pytest.raises(AssertionError, match="grades failed, and no test passes without them"):
+            check()
 
 
 def test_what_is_not_comparable_is_named(tmp_path: Path) -> None:
@@ -111,6 +114,13 @@ def test_what_is_not_comparable_is_named(tmp_path: Path) -> None:
     model.write_text('{"reply": "5"}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"the grader has another model \(lexical:1 before, scripted"):
         evaluated(NEW, f"scripted:{model}").against(old)
+    # Whoever would be compared is not paid before.
+    paid = FunctionBackend(lambda _: "5")
+    with pytest.raises(InputError, match=r"another model \(lexical:1 before, function:test now\)"):
+        evaluated(NEW, paid, against=old)
+    with pytest.raises(InputError, match="another bank; 1 question"):
+        evaluated(NEW, paid, bank=fewer, against=evaluated(OLD, FunctionBackend(lambda _: "5")))
+    assert paid.seen == []
     with pytest.raises(InputError, match="no question in common"):
         evaluated(NEW[:1]).against(evaluated(OLD[1:]))
 
