@@ -651,16 +651,15 @@ def _places(fields: Sequence[Field], cells: Collection[str]) -> _Places:
     Raises:
         FormatError: one that is needed has none; names the first field.
     """
-    plain = {plain_name(column): column for column in reversed(list(cells))}
+    at = {plain_name(column): column for column in reversed(list(cells))} | {column: column for column in cells}
     taken = {name for field in fields if not field.to for name in field.names}
     found, lacking = [], []
     for field in filter(lambda field: field.to, fields):
-        names = [name if name in cells else plain[name] for name in field.names if name in cells or name in plain]
         # Of several columns the first one that has a value counts. What another field is called as well, as question_id
         # is an item beside topic_id, counts alone, and where there is no other.
         others = {name for one in fields if one is not field for name in one.names}
-        names = [name for name in dict.fromkeys(names) if name not in taken]
-        names = [name for name in names if name not in others] or names[:1]
+        shared = {at[name]: name in others for name in field.names if name in at and at[name] not in taken}
+        names = [column for column in shared if not shared[column]] or list(shared)[:1]
         taken.update(names)
         found.append((field, names))
         lacking += [field] if isinstance(field.default, Need) and not names else []

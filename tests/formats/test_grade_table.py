@@ -108,7 +108,7 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_question_is_the_item_of_a_topic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bank, table, wrong, run = (tmp_path / name for name in ("bank.csv", "grades.csv", "wrong.csv", "a.run"))
-    bank.write_text("topic_id,question_id,question\n1,1-a,What is a?\n1,1-b,What is b?\n")
+    bank.write_text("Topic ID,Question ID,Question\n1,1-a,What is a?\n1,1-b,What is b?\n")
     table.write_text("topic_id,pid,question_id,grade\n1,d1,1-a,5\n1,d1,1-b,0\n")
     run.write_text("1 Q0 d1 1 1 a\n")
     asked = [str(run), "--bank", str(bank), "-m", "RubricCover(rel=4)", "--no-overall"]
