@@ -163,7 +163,9 @@ def relevance_of(token: str) -> float:
 
 def _wrong_columns(row: Sequence[str], expected: str) -> str:
     found, wanted, why = len(row), len(expected.split()), "ids cannot hold spaces, and lines end in line feeds"
-    if row[0].startswith(("{", "[")):
+    if row[0].startswith("["):
+        return "is JSON, as graded records are, and no run; convert merges several files of records into one"
+    if row[0].startswith("{"):
         why = "it is JSON; grades there are called query_id, doc_id, grade; answers are pooled and graded first"
     if {found, wanted} == {4, 6}:
         why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"

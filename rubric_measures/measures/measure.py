@@ -939,7 +939,7 @@ def _refuse_other_spelling(text: str) -> None:
         MeasureError: they do.
     """
     if not text.isidentifier() and os.path.isfile(text):  # noqa: PTH113 - for so much pathlib takes long to import
-        raise MeasureNameError(f"{text} is a file, and no measure; name runs before the measures")
+        raise MeasureNameError(f"{text} is a file, and no measure; runs stand before them (evaluate takes one run)")
     parts = _BY_COMMAS.findall(text)
     if len(parts) > 1:
         raise MeasureNameError(f"{text}: separate measures by blanks, not commas: {' '.join(parts)}")

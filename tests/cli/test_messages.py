@@ -11,7 +11,7 @@ from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 
 MIXED_UP = {
-    "leaderboard graded.jsonl.gz --bank questions.jsonl -m bm25.run": "bm25.run is a file, and no measure; name",
+    "leaderboard graded.jsonl.gz --bank questions.jsonl -m bm25.run": "bm25.run is a file, and no measure; runs stand",
     "leaderboard graded.jsonl.gz --bank questions.jsonl -m RR,nDCG@10": "separate measures by blanks, not commas",
     "leaderboard graded.jsonl.gz --bank questions.jsonl -m ndcg_cut_10": "another program's name; here it is nDCG@10",
     "leaderboard graded.jsonl.gz --bank qrels.txt": "qrels.txt:1: is no test bank (its format is qrels)",
