@@ -148,7 +148,6 @@ def check_records(
             texts = {item_id: item.text for item_id, item in items.items()}
         text = bank.query_texts.get(group.query_id, "") if bank is not None else ""
         yield CheckedQuery(group.query_id, text, texts, passages, selector.scale)
-    selector.note_counts()
 
 
 def _passage(

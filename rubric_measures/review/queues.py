@@ -220,6 +220,7 @@ def load_material(
         query.query_id: {passage.doc_id: passage for passage in query.passages}
         for query in check_records(machine, selector, the_bank)
     }
+    selector.note_counts()
     is_draft = wanted == Grader() and not grade_sets(groups)
     if not selector.found and not is_draft:
         raise selector.nothing_found(" of items in the bank")

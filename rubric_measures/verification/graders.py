@@ -224,11 +224,8 @@ def calibrate(
     with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
         found = read_anchored(path, bank_of(bank), Grader.parse(grader), truth, against)
     warn("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
-    reason = ""
-    if found.several:
-        reason = f"run {found.several} ranks several passages for a query; calibrated scores are of answers"
-    elif not found.answers:
-        reason = "the records rank nothing"
+    several = f"run {found.several} ranks several passages for a query; calibrated scores are of answers"
+    reason = several if found.several else "" if found.answers else "the records rank nothing"
     if reason:
         tell("no calibrated scores: %s", reason)
     elif found.failed:

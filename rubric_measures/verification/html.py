@@ -359,6 +359,9 @@ class Reports(Reported):
             self._refuse(selector, is_done=False)
             yield query
         self._refuse(selector)
+        # Statistics say it, too.
+        if "item-statistics" not in self.parts:
+            selector.note_counts()
 
     def _statistics(self) -> Section:
         """Statistics of items."""
