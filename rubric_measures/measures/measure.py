@@ -943,8 +943,9 @@ def _refuse_other_spelling(text: str) -> None:
     parts = _BY_COMMAS.findall(text)
     if len(parts) > 1:
         raise MeasureNameError(f"{text}: separate measures by blanks, not commas: {' '.join(parts)}")
-    nuggets = re.fullmatch("([VWA])(_?strict)?", text)
-    known: list[Any] = [f"Nugget{nuggets[1]}{'(strict=True)' * bool(nuggets[2])}"] if nuggets else []
+    # As papers write it (V_strict), and nuggetizer's program (strict_vital_score).
+    of = re.fullmatch("(?:strict_)?(?:([VWA])|([va])(?:ital|ll)_score)(?:_?strict)?", text)
+    known: list[Any] = [f"Nugget{(of[1] or of[2]).upper()}" + "(strict=True)" * ("strict" in text)] if of else []
     with contextlib.suppress(ValueError):
         known = known or ([] if text in ir_measures.measures.registry else ir_measures.parse_trec_measure(text))
     if known:

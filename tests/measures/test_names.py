@@ -145,6 +145,8 @@ def test_another_measure_is_not_found(name: str) -> None:
         ("ndcg_cut_10", "ndcg_cut_10 is another program's name; here it is nDCG@10"),
         ("map", "map is another program's name; here it is AP"),
         ("V_strict", "here it is NuggetV(strict=True)"),
+        ("strict_all_score", "here it is NuggetA(strict=True)"),
+        ("vital_score", "here it is NuggetV"),
         ("P_5", "here it is P@5"),
         ("recall_1000", "here it is R@1000"),
     ],
