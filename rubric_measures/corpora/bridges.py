@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,8 +21,8 @@ from rubric_measures.measures.grade_sets import Grader, chosen_grades, prompt_ce
 from rubric_measures.measures.grades import DIRECT_ITEM, PARTIAL, UNSAID, all_rows
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.records import models
-from rubric_measures.records.models import PassageData, QueryPassages
-from rubric_measures.types.entities import Qrel, Run, TestBank, make_run, sentence_items
+from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
+from rubric_measures.types.entities import GradeStatus, Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED
 
 
@@ -58,37 +58,45 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
     return [Qrel(*pair, max(found)) for pair, found in labels.items()]
 
 
-def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
+def _records_to_grades(groups: Iterable[QueryPassages], options: Options) -> Iterable[GradeRow]:
     """All grades of all grade sets, and labels of whole passages; the names of prompts tell the sets apart."""
+    passages = (one for group in groups for one in group.passages)
+    keys = {models.grade_set_key(entry) for one in passages for entry in _sets_of(one)}
+    prompts, types = prompt_cells(keys), Counter(key[:2] for key in {key[:3] for key in keys})
     # Other queries may call other items the same.
     texts = {(item.query_id, item.item_id): item.text for item in options.bank or ()}
-    rows = []
-    listed = [(group, one) for group in groups for one in group.passages]
-    sets = {id(one): (*(one.exam_grades or ()), *(one.grades or ())) for _, one in listed}
-    keys = {models.grade_set_key(entry) for of_one in sets.values() for entry in of_one}
-    prompts, types = prompt_cells(keys), Counter(key[:2] for key in {key[:3] for key in keys})
-    for group, passage in listed:
-        ranked = [(one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id]
-        places: Sequence[tuple[str | None, int | None]] = ranked or [(None, None)]
-        for entry in sets[id(passage)]:
-            key = models.grade_set_key(entry)
-            prompt = prompts[key] + f" ({key.kind})" * (types[key[:2]] > 1) or None
-            reasons = models.reasons_of(entry)
-            if isinstance(entry, models.DirectGrade):
-                found = {DIRECT_ITEM: (entry.label, entry.known_status)}
-            else:
-                if models.is_partial(entry):
-                    raise InputError(f"{PARTIAL}, and {UNSAID}; grade all")
-                grades, statuses = models.items_of_set(entry)
-                every = dict.fromkeys((*grades, *statuses))
-                found = {one: (grades.get(one), statuses.get(one, "graded")) for one in every}
-            for (run, rank), (item, (grade, status)) in itertools.product(places, found.items()):
-                text, reason = texts.get((group.query_id, item)), reasons.get(item)
-                ids = (group.query_id, passage.doc_id, run, rank, item)
-                rows.append(GradeRow(*ids, text, grade, status, entry.llm, prompt, reason))
-    lost = sum(bool(passage.text.strip()) for _, passage in listed)
-    warn("texts of %d passages left out: a table of grades has no place for them", lost)
-    return rows
+
+    def rows() -> Iterator[GradeRow]:
+        lost = 0
+        for group, passage in ((one, passage) for one in groups for passage in one.passages):
+            lost += bool(passage.text.strip())
+            ranked = [(one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id]
+            places: Sequence[tuple[str | None, int | None]] = ranked or [(None, None)]
+            for entry in _sets_of(passage):
+                key = models.grade_set_key(entry)
+                prompt = prompts[key] + f" ({key.kind})" * (types[key[:2]] > 1) or None
+                reasons = models.reasons_of(entry)
+                for (run, rank), (item, (grade, status)) in itertools.product(places, _grades_of(entry).items()):
+                    text, reason = texts.get((group.query_id, item)), reasons.get(item)
+                    ids = (group.query_id, passage.doc_id, run, rank, item)
+                    yield GradeRow(*ids, text, grade, status, entry.llm, prompt, reason)
+        warn("texts of %d passages left out: a table of grades has no place for them", lost)
+
+    return rows() if keys else []
+
+
+def _sets_of(passage: GradedPassage) -> Iterator[Any]:
+    return itertools.chain(passage.exam_grades or (), passage.grades or ())
+
+
+def _grades_of(entry: Any) -> dict[str, tuple[float | None, GradeStatus]]:
+    """Item -> its grade and status."""
+    if isinstance(entry, models.DirectGrade):
+        return {DIRECT_ITEM: (entry.label, entry.known_status)}
+    if models.is_partial(entry):
+        raise InputError(f"{PARTIAL}, and {UNSAID}; grade all")
+    grades, statuses = models.items_of_set(entry)
+    return {one: (grades.get(one), statuses.get(one, "graded")) for one in (*grades, *statuses)}
 
 
 def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:

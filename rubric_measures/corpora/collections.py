@@ -359,22 +359,30 @@ def by_query(path: str | os.PathLike[str], make: Callable[[Iterable[QueryPassage
 
     Args:
         path: the file, which may be read twice.
-        make: takes the records, in the order of the file.
+        make: takes the records, in the order of the file, as often as it goes through them.
     """
     try:
-        return make(_one_by_one(path))
+        return make(_ByQuery(path))
     except _ScatteredError:
         return make(load_graded(path))
 
 
-def _one_by_one(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
-    seen: set[str] = set()
-    for query_id, pieces in groupby(iter_graded(path), attrgetter("query_id")):
-        if query_id in seen:
-            raise _ScatteredError
-        seen.add(query_id)
-        first, *others = pieces
-        yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
+class _ByQuery(Iterable[QueryPassages]):
+    """The queries of a file of records, which is read as often as they are gone through."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path, self._says = path, True
+
+    def __iter__(self) -> Iterator[QueryPassages]:
+        seen: set[str] = set()
+        # What is odd is said in the first reading.
+        groups, self._says = iter_graded(self._path, says=self._says), False
+        for query_id, pieces in groupby(groups, attrgetter("query_id")):
+            if query_id in seen:
+                raise _ScatteredError
+            seen.add(query_id)
+            first, *others = pieces
+            yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
 
 
 def texts_of(docs: Any, doc_ids: Sequence[str]) -> dict[str, str]:
