@@ -77,7 +77,7 @@ def convert(
         if write is None or not targets_of(kind, [target]):
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
             problem = f"{path_name(paths[0])}: {sources[0]} cannot become {to}; it can become: {', '.join(ways)}"
-            more = "; `qrels` writes grades as qrels" if (kind, FORMATS[to].kind[-5:]) == ("records", "qrels") else ""
+            more = "; `qrels` writes grades as qrels" if kind in ("records", "grades") and to.endswith("qrels") else ""
             raise InputError(problem + more, settings=("to",))
         wanted = Grader.parse(grader)
         used = {"answers": kind == "support judgments", "grader": _chooses(set(wanted.given), kind, target)}

@@ -60,6 +60,7 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("leaderboard labels.jsonl none.run -m nDCG@10", "none.run: cannot be read"),
         ("evaluate qrels.txt none.run nDCG@10", "none.run: cannot be read"),
         ("convert qrels.txt --bank bank.jsonl -o new.qrels", "bank would have no effect here; leave it out (--bank)"),
+        ("convert table.csv --to qrels -o q", "`qrels` writes grades as qrels (--to)"),
         ("pool uncited.jsonl uncited.jsonl -o p.jsonl", "twice; keep one answer"),
         ("pool alpha.run -c docs.jsonl -o p.csv", "p.csv: is written as JSON lines; name a .jsonl.gz"),
         ("correlate scores.txt qrels.txt", "qrels.txt: holds qrels or a run, and no scores of runs"),
