@@ -8,7 +8,6 @@ The evidence behind a board: for every query, run and item the best passage, its
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -351,14 +350,9 @@ class RunDiff:
         """The test of second − first."""
         return self.comparison.pairs[0]
 
-    @property
-    def is_worse(self) -> bool:
-        """Whether the whole interval of the difference is below 0."""
-        return self.pair.conclusion == "worse"
-
     def count(self, state: FactState) -> int:
         """How many facts are in a state."""
-        return Counter(fact.state for fact in self.facts)[state]
+        return sum(fact.state == state for fact in self.facts)
 
     def __str__(self) -> str:
         test = self.pair.test
@@ -387,7 +381,7 @@ class FactDiff(Reported):
     @property
     def worse(self) -> list[RunDiff]:
         """The runs that are worse than what they are compared with: the interval of the difference is below 0."""
-        return [run for run in self.runs if run.is_worse]
+        return [run for run in self.runs if run.pair.conclusion == "worse"]
 
     @property
     def not_counted(self) -> str:
@@ -395,7 +389,7 @@ class FactDiff(Reported):
         said = [
             f"{counted(lost, 'lost fact')} of {run.after} (no interval of {run.comparison.measure} below 0)"
             for run in self.runs
-            if not run.is_worse and (lost := run.count("lost"))
+            if run not in self.worse and (lost := run.count("lost"))
         ]
         return "; ".join([*said, *self.left_out])
 

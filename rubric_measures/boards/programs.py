@@ -482,10 +482,8 @@ def score_workbench(
     Source: facts of the program, published with Dietz (SIGIR 2024).
     """
     program, cutoffs = "the Rubric workbench's program", {measure.params.get("cutoff") for measure in measures}
-    kinds = {measure.NAME for measure in measures} | {
-        "judged_only" for one in measures if one.params.get("judged_only")
-    }
-    if None in cutoffs or len(cutoffs) > 1 or not kinds <= {"RubricCover", "nRubricCover"}:
+    covers = [one for one in measures if one.NAME in ("RubricCover", "nRubricCover") and not one["judged_only"]]
+    if None in cutoffs or len(cutoffs) > 1 or len(covers) < len(measures):
         known = "knows RubricCover and nRubricCover, and cuts rankings by rank; write one cutoff, as in RubricCover@20"
         raise MeasureError(f"{program} {known}")
     (cutoff,) = cutoffs

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @Command(
     ["rubric_measures.api.answers:evaluate_answers"],
     files={"answers": "ANSWERS…"}, spelled={"output": "--folder"}, without=("title", "gates", "review"),
-    fields={"asking": ("explain", "items_per_call"), "calls": CALLS},
+    fields={"asking": ("explain", "items_per_call", "max_tokens"), "calls": CALLS},
 )  # fmt: skip
 def answers(
     evaluate: Call,

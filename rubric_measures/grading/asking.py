@@ -313,24 +313,34 @@ _TRIED = 3  # jobs that are begun together as long as no reply could be read
 
 
 class Trial:
-    """Looks whether any reply can be read; else a run ends after so many of them, unless `most` is None."""
+    """Looks whether any reply can be read; else a run ends after so many of them, unless `most` is None.
+
+    Attributes:
+        unread: the keys of requests whose replies could not be read: a further run is to ask anew.
+    """
 
     def __init__(self, most: int | None = UNREAD) -> None:
         self._most, self._unread, self._is_over = most, 0, most is None
+        self.unread: set[str] = set()
 
-    def note(self, answer: ReadReply) -> None:
+    def note(self, answer: ReadReply, request: Request) -> None:
         """Notes what a reply said.
 
         Raises:
             GradingError: none could be read by now.
         """
+        if self._most is not None and answer.status == "unparsed":
+            self.unread.add(request.key)
         if self._is_over or answer.status == "failed":
             return
         self._is_over = answer.value is not None
         self._unread += 1
         if self._most is not None and self._unread >= self._most and not self._is_over:
             said = " ".join(answer.text.split())
-            raise GradingError(f"none of the first {self._most} replies can be read: {answer.note} ({said!r:.100})")
+            raise GradingError(
+                f"none of the first {self._most} replies can be read: {answer.note} ({said!r:.100}); "
+                "mend that, and run again"
+            )
 
     def waits(self, under_way: int) -> bool:
         """Whether no further job begins beside those under way, as nobody knows whether replies can be read."""
@@ -384,7 +394,7 @@ class Asker:
         fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
         self._retries = 0 if fixed else settings.retries
         self.draws = 1 + self._retries
-        self.told: Callable[[ReadReply], None] | None = None
+        self.told: Callable[[ReadReply, Request], None] | None = None
         self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
 
     def taken(self, messages: Sequence[Message], reply_tokens: int) -> int:
@@ -442,14 +452,13 @@ class Asker:
         draws: dict[int, int] = {}
         open_ = list(range(len(asks)))
         while open_:
-            replies = yield [
-                self.request(asks[place], group, draws.get(place, 0), longest.get(place, 0)) for place in open_
-            ]
+            requests = [self.request(asks[place], group, draws.get(place, 0), longest.get(place, 0)) for place in open_]
+            replies = yield requests
             again = []
-            for place, reply in zip(open_, replies, strict=True):
+            for place, request, reply in zip(open_, requests, replies, strict=True):
                 answer = self._read_reply(reply, asks[place].labels)
                 if self.told is not None:
-                    self.told(answer)
+                    self.told(answer, request)
                 if answer.status == "graded" and not longest and not draws:
                     # As nearly all are.
                     answers[place] = answer

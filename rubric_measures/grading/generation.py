@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
+from rubric_measures.base.errors import GradingError, InputError, naming, tell, warn
 from rubric_measures.base.files import atomic_writer, peek_head, read_text
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.loading import File, Rows, file_beside, grader_of, is_given, named_files, refuse_unused
@@ -92,7 +92,7 @@ class Caller:
         """
         asker = Asker(self.runner.backend, prompt, self.settings)
         # A list that was cut is none.
-        asker.told = lambda one: self.trial.note(one._replace(value=None) if one.status == "truncated" else one)
+        asker.told = lambda one, by: self.trial.note(one._replace(value=None) if one.status == "truncated" else one, by)
         return asker
 
     def run(self, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
@@ -721,10 +721,6 @@ class Generated:
         """Whether all that was asked for is there."""
         return not self.failures and not self.missing
 
-    def __repr__(self) -> str:
-        made = counted(len(self.queries), "query") if self.queries else repr(self.bank)
-        return f"Generated({made}, {counted(len(self.failures), 'failure')})"
-
 
 def generate(
     queries: File | Mapping[str, str] | Rows | None = None,
@@ -866,7 +862,8 @@ def _callers(
             stats = RunStats()
             asking = calls.asking(calls.to(one), progress, None, "calls", spec, stop, stats)
             runner = dataclasses.replace(stack.enter_context(asking), tally=Tally() if dry_run else None)
-            found.append(Caller(runner, how, stats))
+            found.append(caller := Caller(runner, how, stats))
+            stack.callback(lambda cache, trial: cache.forget(trial.unread), runner.cache, caller.trial)
         yield found
 
 
@@ -875,11 +872,9 @@ def _say_failures(failures: Sequence[Failure]) -> None:
     for failure in failures[:_SHOWN]:
         warn("query %s, %s: %s", *failure)
     warn("and %d more calls that led to nothing", len(failures[_SHOWN:]))
-    if any(failure.reason.startswith("truncated") for failure in failures):
-        tell("replies that were cut need a higher max_tokens", settings=("max_tokens",))
-    if any(not failure.reason.startswith(("failed", "refused", "truncated", "none is")) for failure in failures):
-        # Such a reply is in the cache: the same call would read it again.
-        tell("replies that cannot be read are drawn again with more retries", settings=("retries",))
+    if failures:
+        text = "run again to ask anew for what failed or cannot be read; replies that were cut need a higher max_tokens"
+        tell(text, settings=("max_tokens",))
 
 
 def _related(
@@ -919,10 +914,6 @@ def _finished(caller: Caller, found: MadeBank, output: _File | None) -> Generate
         items = {query_id: found for query_id, found in bank.items.items() if found}
         further = {query_id: {**bank.further.get(query_id, {}), "info": info} for query_id in items}
         write_bank(output, replace(bank, items=items, edited={}, further=further))
-    made = [query_id for query_id, items in bank.items.items() if items]
-    if lacking := {failure.query_id for failure in failures} - set(made):
-        count, names = len(made) + len(lacking), ",".join(made)
-        tell(f"the bank has {len(made)} of {count} queries; only passages of these can be graded: {names}")
     return Generated(bank, failures=failures)
 
 

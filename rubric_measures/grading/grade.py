@@ -106,7 +106,8 @@ def grade(
         limit: grade only this many passages of each query, the first ones.
         output: a file for the graded records; they are written query by query and not held in memory. The cache and
             OUTPUT.manifest.json, which says what made the grades, lie beside it.
-        give_up_after: end with an error where none of the first so many replies can be read; by default never.
+        give_up_after: end with an error where none of the first so many replies can be read; by default never. Then
+            a further run asks anew for what cannot be read.
         dry_run: make no call and write nothing, but say what would be called and what it would cost. In Python `plan`
             of the result says it.
         progress: True shows a bar; a function is told the counts (`RunStats`).

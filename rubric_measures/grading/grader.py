@@ -16,7 +16,7 @@ import platform
 import re
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,6 +62,7 @@ class GradingReport:
         never_asked: pairs of passage and item that no measure needs, where grades are asked for measures.
         asked_for: measures with their levels and runs that grades were asked for; empty where for all.
         run: the calls.
+        asks_anew: a further run asks anew for replies that could not be read.
     """
 
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class GradingReport:
     never_asked: int = 0
     asked_for: dict[str, dict[str, None]] = field(default_factory=dict)
     run: RunStats = field(default_factory=RunStats)
+    asks_anew: bool = False
 
     @property
     def by_status(self) -> Counter[str]:
@@ -144,7 +146,8 @@ def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]
     if report.run.failed and report.ungraded["failed"] and not deterministic:
         found.append(("run again to retry what failed", ""))
     if report.ungraded["unparsed"] and not deterministic:
-        found.append(("unreadable replies are drawn again with more retries", "retries"))
+        more = "unreadable replies are drawn again with more retries", "retries"
+        found.append(("run again to ask anew for what cannot be read", "") if report.asks_anew else more)
     if report.ungraded["truncated"]:
         found.append(("replies that were cut need a higher max_tokens", "max_tokens"))
     return found
@@ -318,19 +321,23 @@ class GradingEngine:
         makers = self.makers if makers is None else makers
         plans = [self.needed.plan(maker.style, self.bank) for maker in makers] if self.needed is not None else []
         run = _Ongoing(self, makers, plans, report)
-        hold: Callable[[int], bool] = run.is_far_ahead
-        if self.give_up_after is not None:
-            trial = Trial(self.give_up_after)
-            hold = lambda under_way: trial.waits(under_way) or run.is_far_ahead(under_way)  # noqa: E731
-            for maker in makers:
-                maker.style.asker.told = trial.note
-        for (group, which, place), made in runner.run(run.jobs(groups), report.run, hold):
-            for number, outcomes in made if place is None else [(place, made)]:
-                found = group.outcomes.setdefault((number, which), {})
-                found.update((outcome.item_id, outcome) for outcome in outcomes)
-            group.left -= 1
-            while run.line and not run.line[0].left:
-                yield run.finished(run.line.popleft())
+        trial = Trial(self.give_up_after)
+        hold = lambda under_way: trial.waits(under_way) or run.is_far_ahead(under_way)  # noqa: E731
+        for maker in makers if self.give_up_after is not None else ():
+            maker.style.asker.told = trial.note
+        try:
+            for (group, which, place), made in runner.run(run.jobs(groups), report.run, hold):
+                for number, outcomes in made if place is None else [(place, made)]:
+                    found = group.outcomes.setdefault((number, which), {})
+                    found.update((outcome.item_id, outcome) for outcome in outcomes)
+                group.left -= 1
+                while run.line and not run.line[0].left:
+                    yield run.finished(run.line.popleft())
+        finally:
+            # Of several items that were asked about together a reply is lost, and the grades may all be there.
+            if report.ungraded["unparsed"] or not report.by_status["graded"]:
+                runner.cache.forget(trial.unread)
+                report.asks_anew = bool(trial.unread)
 
     def wanted(self, group: QueryPassages, maker: GradeSetMaker, of: Unit) -> Sequence[tuple[RubricItem, ...]]:
         """The items that are graded of each passage: all that the style can grade, or the sentences that cite it.
@@ -518,9 +525,6 @@ class GradingPlan(tuple[Estimate, ...]):
 
     def __str__(self) -> str:
         rows: list[list[Cell]] = [[getattr(row, name) for name in _COLUMNS.values()] for row in self]
-        if len(self) > 1:
-            costs = [None if None in of else sum(of) for of in zip(*(row[-2:] for row in rows), strict=True)]
-            rows.append(["all", sum(row.calls for row in self), *[None] * 7, *costs])
         heads = [Column(head, places=3) if head == "cached_share" else Column(head) for head in _COLUMNS]
         return "".join(render(Report([Table(heads, rows)]), "tsv")).rstrip("\n")
 

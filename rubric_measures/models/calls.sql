@@ -32,6 +32,10 @@ UPDATE calls SET until = ? WHERE key = ? AND owner = ?
 -- name: release
 DELETE FROM calls WHERE key = ? AND owner = ?
 
+-- name: forget
+-- What it cost stays.
+UPDATE calls SET reply = NULL WHERE key = ? AND owner IS NOT ?
+
 -- name: fill
 UPDATE calls SET owner = NULL, until = NULL, failed = ?, prompt_tokens = ?, completion_tokens = ?, cost = ?,
     reply = ? WHERE key = ? AND owner = ?

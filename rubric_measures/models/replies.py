@@ -402,6 +402,11 @@ class ReplyCache(contextlib.AbstractContextManager["ReplyCache"]):
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._connection.executemany(_SQL[statement], found)
 
+    def forget(self, keys: Iterable[str]) -> None:
+        """Drops replies, so that a further run asks for them anew; what they cost stays."""
+        if self.is_shared:
+            self.release(keys, "forget")
+
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
         return self._rows(ModelCount, _SQL["counts"])

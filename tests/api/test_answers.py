@@ -17,6 +17,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.models import Reply, Request
 from tests.example_records import bank_from_items
+from tests.function_backend import FunctionBackend
 
 QUESTION = "Why is the sky blue?"
 REFERENCE = "Air scatters blue light most. Our eyes see little violet."
@@ -101,6 +102,21 @@ def test_a_model_finds_nuggets_in_references_and_asks_nothing_twice(tmp_path: Pa
     again = rubric_measures.evaluate_answers(WITH_REFERENCE, **given)
     assert again.records.report.run.calls == 0
     assert again.board.values == result.board.values
+
+
+def test_a_bank_whose_importance_cannot_be_read_is_not_kept(tmp_path: Path) -> None:
+    rules = {"Initial Nugget List": '["air scatters blue light"]', "vital": "no idea", "": "5"}
+    backend = FunctionBackend(
+        lambda request: next(reply for words, reply in rules.items() if words in str(request.messages))
+    )
+    with pytest.raises(InputError, match=r"1 call for the test bank led to nothing, and no bank is kept; run again"):
+        rubric_measures.evaluate_answers(WITH_REFERENCE, model=backend, output=tmp_path)
+    assert not (tmp_path / "bank.csv").exists()
+    rules["vital"], asked = '["vital"]', len(backend.seen)
+    found = rubric_measures.evaluate_answers(WITH_REFERENCE, model=backend, output=tmp_path)
+    assert {item.importance for item in found.bank} == {"vital"}
+    # The nuggets are in the cache, their importance is asked for anew.
+    assert sum("Initial Nugget List" in str(request.messages) for request in backend.seen[asked:]) == 0
 
 
 def test_case_and_the_mark_at_the_end_make_no_other_question() -> None:

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.errors import GradingError, InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grading.asking import (
     Asker,
     Asking,
     ReadReply,
-    Trial,
     Unit,
     combine_replicates,
     fit_passage,
@@ -432,13 +431,6 @@ def test_replicates_need_a_majority_of_grades() -> None:
     one_of_two = combine_replicates("i", [rated(4), LOST], {})
     assert (one_of_two.grade, one_of_two.status) == (None, "unparsed")
     assert "1 of 2 replicates" in one_of_two.note
-
-
-def test_the_last_of_the_replies_that_are_tried_ends_a_run() -> None:
-    trial = Trial(2)
-    trial.note(LOST)
-    with pytest.raises(GradingError, match="none of the first 2 replies can be read: no rating"):
-        trial.note(LOST)
 
 
 class Words:
