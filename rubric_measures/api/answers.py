@@ -49,6 +49,7 @@ from rubric_measures.types.entities import RubricItem, Signature, TestBank, cano
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
     from rubric_measures.measures.grades import OnFailed
     from rubric_measures.measures.measure import Measures
@@ -116,6 +117,10 @@ class EvaluatedAnswers:
         lines = [f"{run}: {sum(map(len, self.missed(run).values()))} of {items} items missed" for run in self.runs]
         shown = "" if self.diff is None else self.diff._repr_html_()
         return in_notebook([], "; ".join(lines)) + self.board._repr_html_() + shown
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draws the board; see `Board.plot`."""
+        return self.board.plot(path)
 
     @cached_property
     def evidence(self) -> Sequence[QueryEvidence]:

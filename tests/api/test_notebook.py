@@ -162,6 +162,8 @@ def test_names_and_texts_are_no_markup_in_a_notebook() -> None:
     said = f"0 facts gained, 0 lost, 1 missed by both; {bad} against {bad} before: "
     assert said in html.unescape(diff._repr_html_())
     assert repr(made) == f"<EvaluatedAnswers of {bad}>" and repr(diff) == "<FactDiff>"
+    if importlib.util.find_spec("matplotlib"):
+        assert type(made.plot()).__name__ == "Figure"
     for one in (bank, grades, board, board.compare(), made, diff):
         assert "<script" not in one._repr_html_() and "&lt;script&gt;" in one._repr_html_()
 
