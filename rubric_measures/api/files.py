@@ -1,4 +1,4 @@
-"""Boards kept in files: checked, packed with all that they were made of; files converted; grades written as qrels."""
+"""Public functions for files: boards checked (`boards.kept` compares) and packed; files converted; qrels written."""
 
 from __future__ import annotations
 

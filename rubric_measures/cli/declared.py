@@ -1,4 +1,4 @@
-"""Commands out of functions: options from signatures, help from docstrings, both read without an import.
+"""Commands out of functions: an option is a parameter of the public function, its help a line of the docstring there.
 
 A command is a function here, and the functions of the library that it calls:
 

@@ -1,8 +1,6 @@
-"""The grades of a query as measures read them, what failed ones count, and notes about them.
+"""The grades of a query as measures read them: two matrices; the choices of how failed ones count; notes about them.
 
-What scoring says once, with a count: queries, grades and penalties that are left out of the numbers.
-
-Grades as the measures read them: per query all items, and for each passage which items it covers how well.
+What a failed grade counts in a measure is computed in `measures.core`.
 """
 
 from __future__ import annotations
