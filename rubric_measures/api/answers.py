@@ -456,6 +456,8 @@ def _written(made: EvaluatedAnswers, kind: str, shown: Mapping[str, Any]) -> Eva
         return made
     made.board.save(made.folder / f"{kind or 'board'}.json")
     page = made.folder / f"{kind or 'index'}.html"
+    bare = ", ".join(query_id for query_id in made.bank.items if query_id not in made.queries)
+    shown = {**shown, "notes": [*shown["notes"], *([f"without an answer, and so 0: {bare}"] if bare else [])]}
     write_report(page, made.board, made.grades, **shown, against=made.diff, retrieved=made.retrieved)
     return dataclasses.replace(made, page=page)
 

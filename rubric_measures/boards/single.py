@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
-from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.errors import naming
 from rubric_measures.boards.provider import scored
 from rubric_measures.corpora.loading import (
     AnyRun,
@@ -115,8 +115,6 @@ def evaluate(
         if not isinstance(held, Grades):
             is_frame = hasattr(held, "itertuples") and not is_table(held)
             held = held.itertuples(index=False) if is_frame else named_files(held, stack)
-        if isinstance(held, str) and isinstance(of_run, str) and held == of_run == "-":
-            raise InputError("only one of grades and run can be standard input")
         held = held if isinstance(held, str | Grades) else list(held)
         is_judged = isinstance(held, list) and bool(held) and hasattr(held[0], "relevance")
         content = content_of(held) if isinstance(held, str) else "judgments" if is_judged else "records"

@@ -21,7 +21,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any, Literal, NamedTuple, Self, cast, get_args, get_origin, get_type_hints
 
@@ -312,16 +312,19 @@ UNREAD = 10
 _TRIED = 3  # jobs that are begun together as long as no reply could be read
 
 
+@dataclass
 class Trial:
-    """Looks whether any reply can be read; else a run ends after so many of them, unless `most` is None.
+    """Looks whether any reply can be read.
 
     Attributes:
+        most: after so many of them a run ends where none could be read; None never ends one.
         unread: the keys of requests whose replies could not be read: a further run is to ask anew.
     """
 
-    def __init__(self, most: int | None = UNREAD) -> None:
-        self._most, self._unread, self._is_over = most, 0, most is None
-        self.unread: set[str] = set()
+    most: int | None = UNREAD
+    unread: set[str] = field(default_factory=set)
+    _tried: int = 0
+    _is_over: bool = False
 
     def note(self, answer: ReadReply, request: Request) -> None:
         """Notes what a reply said.
@@ -329,22 +332,20 @@ class Trial:
         Raises:
             GradingError: none could be read by now.
         """
-        if self._most is not None and answer.status == "unparsed":
-            self.unread.add(request.key)
-        if self._is_over or answer.status == "failed":
+        if self.most is None or answer.status == "failed":
             return
-        self._is_over = answer.value is not None
-        self._unread += 1
-        if self._most is not None and self._unread >= self._most and not self._is_over:
+        if answer.status == "unparsed":
+            self.unread.add(request.key)
+        self._is_over |= answer.value is not None
+        self._tried += 1
+        if self._tried >= self.most and not self._is_over:
             said = " ".join(answer.text.split())
-            raise GradingError(
-                f"none of the first {self._most} replies can be read: {answer.note} ({said!r:.100}); "
-                "mend that, and run again"
-            )
+            text = f"none of the first {self.most} replies can be read: {answer.note} ({said!r:.100})"
+            raise GradingError(f"{text}; mend that, and run again")
 
     def waits(self, under_way: int) -> bool:
         """Whether no further job begins beside those under way, as nobody knows whether replies can be read."""
-        return not self._is_over and under_way >= _TRIED
+        return self.most is not None and not self._is_over and under_way >= _TRIED
 
 
 class Asker:

@@ -50,6 +50,7 @@ def test_a_question_of_the_bank_that_no_row_answers_scores_0(capsys: pytest.Capt
     err = capsys.readouterr().err
     assert "no row answers 1 query of the bank, which will score 0 (q09)" in err
     assert "of thorough is 0.8" in err
+    assert "without an answer, and so 0: q09" in Path("fewer/index.html").read_text(encoding="utf-8")
     # As where the records are scored by themselves; and an id that was mistyped is such a query.
     Path("typed.csv").write_text("Q09,".join(bank.rsplit("q09,", 1)), encoding="utf-8")
     scored = ["leaderboard", "fewer/graded.jsonl.gz", "--bank", "report/bank.csv", "-m", "NuggetV", "--format", "text"]
