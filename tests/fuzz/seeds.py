@@ -255,5 +255,9 @@ def make_seeds(folder: Path) -> None:
             store.grade("bob", CellKey(query, doc, item), mine, grade)
             if mine != grade:
                 store.decide("bob", CellKey(query, doc, item), "override", mine, "so")
-    ReviewStore("begun.sqlite", load_bank("nuggetbank.jsonl")).close()
+    query, [passage, *_] = json.loads((folder / "graded2.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    rating = passage["exam_grades"][0]["self_ratings"][0]
+    with closing(ReviewStore("begun.sqlite", load_bank("nuggetbank.jsonl"))) as store:
+        cell = CellKey(query, passage["paragraph_id"], next(iter(rating.values())))
+        store.grade("bob", cell, 3, rating["self_rating"])
     _call("review", "graded.jsonl", "--bank", "questions.jsonl", "--state", "review.sqlite", "--export", "exported")
