@@ -114,7 +114,7 @@ def simulated(
     doubtful = [(f"q{query:02}", f"i{fact}") for query, fact in np.argwhere(changed & ~agree)]
     made = diff_facts(side("before", first[0]), side("after", first[1]), NuggetV(rel=4), doubtful=doubtful)
     lost = {(one.query_id, one.item.item_id) for one in made.facts if one.state == "lost"}
-    return made.is_worse, len(lost & deleted) / len(deleted) if deleted else 1.0
+    return made.pair.conclusion == "worse", len(lost & deleted) / len(deleted) if deleted else 1.0
 
 
 def show(repeats: int, peers: bool = False, is_doubtful: bool = False) -> None:
