@@ -15,7 +15,7 @@ WORDS = 56
 
 
 def generate(folder: Path, passages: int, queries: int, depth: int) -> None:
-    """Passages as JSON lines and as TSV, a run, and a file of the passages that it has."""
+    """Passages as JSON lines, as one JSON list and as TSV, a run, and a file of the passages that it has."""
     random.seed(1)
     words = [f"w{number:04d}" for number in range(5_000)]
     pooled = [random.sample(range(passages), depth) for _ in range(queries)]
@@ -30,6 +30,10 @@ def generate(folder: Path, passages: int, queries: int, depth: int) -> None:
             objects.write(json.dumps({"doc_id": f"d{number}", "text": text}) + "\n")
             for stream in (columns, few) if number in wanted else (columns,):
                 stream.write(f"d{number}\t{text}\n")
+    with (folder / "docs.jsonl").open() as lines, (folder / "docs.json").open("w") as listed:
+        for number, line in enumerate(lines):
+            listed.write(("," if number else "[") + line.rstrip("\n"))
+        listed.write("]\n")
     with (folder / "pooled.run").open("w") as run:
         for query, ranking in enumerate(pooled):
             for rank, number in enumerate(ranking, 1):
@@ -47,8 +51,11 @@ def main() -> None:
     generate(options.folder, options.passages, 20, 20)
     works = []
     for name, file in (
-        ("JSON lines", "docs.jsonl"), ("TSV", "docs.tsv"), ("the wanted passages alone, TSV", "wanted.tsv"),
-    ):  # fmt: skip
+        ("JSON lines", "docs.jsonl"),
+        ("one JSON list", "docs.json"),
+        ("TSV", "docs.tsv"),
+        ("the wanted passages alone, TSV", "wanted.tsv"),
+    ):
         path, output = str(options.folder / file), str(options.folder / "out.jsonl")
         floor = Work("`for line in open(path)`", (sys.executable, "-c", LOOP, path))
         run = str(options.folder / "pooled.run")
