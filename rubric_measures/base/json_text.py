@@ -323,8 +323,9 @@ class _Window:
                 _, end = json_at(self.text, self.place)
             except (ValueError, RecursionError) as error:
                 # Its end may not be there yet.
+                at = getattr(error, "pos", self.place) - self.place
                 if not self.more():
-                    raise self.wrong(getattr(error, "msg", "is nested too deep"), getattr(error, "pos", 0)) from None
+                    raise self.wrong(getattr(error, "msg", "is nested too deep"), at) from None
             else:
                 size = end - self.place
                 # A number may go on, as 1 with e+2.
@@ -334,7 +335,10 @@ class _Window:
                     return self.line, found.encode("utf-8")
 
     def more(self) -> bool:
-        """Whether something follows what is left, which is then as long again: so it is looked at few times."""
+        """Reads on, at least as much as is left, so that a long text is looked at a few times; whether there was more.
+
+        The window then stands at the beginning of the text.
+        """
         self.line += self.text.count("\n", self.counted, self.place)
         read, size = [self.text[self.place :]], 0
         for piece in self.pieces:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -203,6 +203,12 @@ def _judged_to(target: str, lines: Sequence[judged.JudgedAnswer], options: Optio
         warn("%d answers without a text left out", len(lines) - len(found))
         warn("the labels of %d answers left out", len(found))
         return found
+    if target == "grades" and judged.toolkit_of(lines) is not judged.DRAGUN:
+        # They bring the texts of their items.
+        items = judged.bank_of_judged(lines)
+        options = replace(options, bank=options.bank or items)
+        lost = sum(item.importance is not None or item.weight is not None for item in items)
+        warn("importances or weights of %d items left out: a table of grades has no place for them", lost)
     return bridged(judged.records_of_judged(lines), "records", target, options)
 
 

@@ -82,7 +82,8 @@ def convert(
         wanted = Grader.parse(grader)
         used = {"answers": kind == "support judgments", "grader": _chooses(set(wanted.given), kind, target)}
         used |= {"collection": (kind, target) == ("grades", "records")}
-        used |= {"bank": used["collection"] or (kind, target) in (("records", "grades"), ("records", "assignments"))}
+        of_bank = ("records", "assignments"), *((one, "grades") for one in ("records", *judged.TOOLKITS))
+        used |= {"bank": used["collection"] or (kind, target) in of_bank}
         refuse_unused(convert, given, (name for name, is_used in used.items() if not is_used))
         answered = [one for path in beside for one in read_answers(path)]
         options = Options(collection, bank_of(bank), wanted, answered, path_name(paths[0]))

@@ -203,12 +203,14 @@ def write_columns(path: PathName, rows: Iterable[Sequence[str | float]], mark: s
     changed: dict[str, str] = {}
     with atomic_writer(path) as stream:
         for row in rows:
-            cells = [written_id(one) if isinstance(one, str) else repr(one) for one in row]
-            changed.update(
-                (one, cell) for one, cell in zip(row, cells, strict=True) if one != cell and type(one) is str
-            )
+            cells = [written_id(one) if type(one) is str else repr(one) for one in row]
             if "" in cells:
                 raise InputError("an empty id cannot be written to a TREC file")
-            stream.write(mark.join(cells) + "\n")
+            line = mark.join(cells)
+            if "%" in line:
+                changed.update(
+                    (str(one), said) for one, said in zip(row, cells, strict=True) if said not in (one, repr(one))
+                )
+            stream.write(f"{line}\n")
     text = "%s: %d ids hold spaces or control characters and were percent-encoded (%r became %s, another id)"
     warn(text, path_name(path), len(changed), *next(iter(changed.items()), ("", "")))

@@ -140,6 +140,7 @@ def test_a_list_in_pieces_is_its_elements_with_their_lines(
         ('[{"a": 1},\n{"a": 2\n', "f:2: is not JSON: Expecting ',' delimiter"),
         ('[{"a": 1},\n{"a": "é', "f:2: is not JSON: Unterminated string starting at"),
         ('{"a":\n1}\n{"a":\n', "f:3: is not JSON: Expecting value"),
+        ('{"a":\n1}\n{\n"a": 1,\n"b": oops\n}\n\n', "f:5: is not JSON: Expecting value"),
     ],
 )
 def test_where_a_list_is_cut_or_goes_on_is_one_line(tmp_path: Path, text: str, problem: str) -> None:

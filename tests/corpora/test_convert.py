@@ -171,7 +171,9 @@ def test_answers_are_taken_out_of_assignments(tmp_path: Path, capsys: pytest.Cap
         ("q1", run, f"It is blue, says {run}.") for run in ("a", "b")
     ]
     assert main(["convert", str(path), "-o", str(tmp_path / "a.csv")]) == 0
-    assert (tmp_path / "a.csv").read_text().splitlines()[1].startswith("q1,a,a,1,")
+    row = (tmp_path / "a.csv").read_text().splitlines()[1]
+    assert row.startswith("q1,a,a,1,") and ",Blue.,2," in row
+    assert "importances or weights of 1 item left out" in capsys.readouterr().err
     (tmp_path / "runs").mkdir()
     assert main(["convert", str(path), "--to", "run", "-o", str(tmp_path / "runs")]) == 0
     assert (tmp_path / "runs" / "b.run").read_text() == "q1 Q0 b 1 1.0 b\n"
