@@ -16,7 +16,7 @@ import io
 import math
 import os
 import tempfile
-from collections import Counter, UserList
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from itertools import chain
@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery
 
 
-class PassageRecords(UserList["QueryPassages"]):
+class PassageRecords(Sequence["QueryPassages"]):
     """Passages by query: a sequence of `QueryPassages`, each with the passages of one query.
+
+    It cannot be changed in place: functions read the file that has the queries, and would not see it.
 
     Args:
         groups: the queries; None where they are in a file.
@@ -62,7 +64,7 @@ class PassageRecords(UserList["QueryPassages"]):
             if other := [one for one in given if not isinstance(one, QueryPassages)]:
                 problem = f"passages: {other[0]!r:.60} is neither a file nor records"
                 raise InputError(f"{problem}; give what `pool` returns, or its file", settings=("passages",))
-            self.data = given
+            self._groups = given
 
     @classmethod
     def kept(
@@ -87,14 +89,16 @@ class PassageRecords(UserList["QueryPassages"]):
         return cls(None, path=os.fspath(output), **more)
 
     @cached_property
-    def data(self) -> list[QueryPassages]:  # type: ignore[override]
-        """The queries, by themselves."""
+    def _groups(self) -> list[QueryPassages]:
         if self.path == "-":
             raise InputError("the records went to standard output, and cannot be read again")
         return read_as_records(self.path)
 
     def __getitem__(self, place: Any) -> Any:
-        return self.data[place]
+        return self._groups[place]
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the records, which every command and `load` read: JSON lines, gzip where the name ends with .gz."""

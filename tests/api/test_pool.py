@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,10 @@ def test_the_example_collection(tmp_path: Path) -> None:
     kept = rubric_measures.pool(collection=load_collection(example_folder()), depth=3, output=path)
     assert list(kept) == load_graded(by_command)
     assert [group[:2] for group in kept] == [group[:2] for group in passages]
+    # What is deleted would be scored all the same.
+    with pytest.raises(TypeError):
+        del kept[1:]  # type: ignore[attr-defined]
+    assert list(copy.copy(rubric_measures.pool(collection=example_folder(), depth=3, output=path))) == list(kept)
 
 
 def test_runs_and_answers_in_memory() -> None:
