@@ -17,6 +17,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,10 +77,13 @@ def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
     Raises:
         FormatError: a result of such a run is no {topic_id, answer, references}.
     """
-    if not _BIOGEN_RUNS.recognise(head_of(name)):
-        yield from json_texts(name)
+    texts = json_texts(name)
+    first = list(islice(texts, 1))
+    texts = chain(first, texts)
+    if not first or not _BIOGEN_RUNS.recognise(Head(name, first[0][1])):
+        yield from texts
         return
-    runs = ((line, parse_json(data, path=name, line=line)) for line, data in json_texts(name))
+    runs = ((line, parse_json(data, path=name, line=line)) for line, data in texts)
     for line, run, of_run, _ in _BIOGEN_RUNS.rows(Rows(name, runs)):
         every = 0
         for _, said, further, _ in run["results"]:
