@@ -24,7 +24,7 @@ from msgspec.json import Decoder
 from msgspec.json import format as formatted
 from msgspec.structs import force_setattr
 
-from rubric_measures.base.errors import FormatError, InputError, counted, naming, warn
+from rubric_measures.base.errors import FormatError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector, toml_tables
 from rubric_measures.base.json_text import check_utf8, decoded, json_texts, parse_json, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
@@ -505,6 +505,9 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             yield Row(line, said, further, cells)
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
+        found = chain.from_iterable(found for found, _ in read.places.values())
+        if any(field.to == "item_id" and "question_id" in map(plain_name, names) for field, names in found):
+            tell("%s: question_id is the item, as another column is the query", name)
         if strange:
             warn("%s: %d further columns left out: %s", name, len(strange), _listed(sorted(strange)))
 
@@ -655,9 +658,10 @@ def _places(fields: Sequence[Field], cells: Collection[str]) -> _Places:
     taken = {name for field in fields if not field.to for name in field.names}
     found, lacking = [], []
     for field in filter(lambda field: field.to, fields):
-        # Of several columns the first one that has a value counts. What another field is called as well, as question_id
-        # is an item beside topic_id, counts alone, and where there is no other.
+        # Of several columns the first one that has a value counts. A name that may mean another thing, too, is taken
+        # last, and then alone: question_id is the item beside topic_id, and a bare topic a question's category.
         others = {name for one in fields if one is not field for name in one.names}
+        others |= {"topic"} if field.to == "query_id" else set()
         shared = {at[name]: name in others for name in field.names if name in at and at[name] not in taken}
         names = [column for column in shared if not shared[column]] or list(shared)[:1]
         taken.update(names)
@@ -689,13 +693,13 @@ class _Reader:
 
     def __init__(self, fields: Sequence[Field], is_sparse: bool = False) -> None:
         self._fields, self._is_sparse, self._outer = fields, is_sparse, _outer(fields)
-        self._places: dict[tuple[str, ...], _Places] = {}
+        self.places: dict[tuple[str, ...], _Places] = {}
 
     def __call__(self, cells: Cells) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a row says by our names, and the fields that nobody knows; errors name the field."""
         cells = flattened(cells, self._outer) if self._outer else cells
         columns = tuple(cells)
-        places = self._places.get(columns) or self._places.setdefault(columns, _places(self._fields, cells))
+        places = self.places.get(columns) or self.places.setdefault(columns, _places(self._fields, cells))
         said: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for field, names in places[0]:

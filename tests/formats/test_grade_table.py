@@ -113,7 +113,15 @@ def test_a_question_is_the_item_of_a_topic(tmp_path: Path, capsys: pytest.Captur
     run.write_text("1 Q0 d1 1 1 a\n")
     asked = [str(run), "--bank", str(bank), "-m", "RubricCover(rel=4)", "--no-overall"]
     assert main(["leaderboard", str(table), *asked]) == 0
-    assert "a\t0.5000" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "a\t0.5000" in printed.out
+    assert printed.err.count("question_id is the item") == 2  # of the bank, and of the grades
+    # A bare topic is the category of a question.
+    table.write_text("question_id,topic,doc_id,label\nq1,science,d1,1\nq2,science,d1,0\n")
+    bank.write_text("question_id,topic,question\nq1,science,What is a?\nq2,science,What is b?\n")
+    assert main(["qrels", str(table), "-o", "-"]) == main(["convert", str(bank), "--to", "nuggets", "-o", "-"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("q1 0 d1 1\nq2 0 d1 0\n") and printed.out.count('"qid":"q') == 2
     # What the header lacks is said before how its letters are written.
     wrong.write_bytes("Topic_ID;Doc_ID;Score (0-5);Assessor\n1;d1;5;Zoë\n".encode("cp1252"))
     assert main(["leaderboard", str(wrong), *asked]) == 2
