@@ -52,6 +52,10 @@ def test_runs_of_every_form_score_alike() -> None:
     for runs in (rows, nested, frames):
         assert rubric_measures.score(grades, runs, [COVER, "nDCG@10"]).values == board.values
     assert opened.values == board.values
+    files: Any = (f"{name}.run" for name in ("alpha", "beta"))
+    assert rubric_measures.score(grades, files, [COVER, "nDCG@10"]).values == board.values
+    table: Any = ({"query_id": one.query_id, "doc_id": one.doc_id, "score": one.score} for one in rows["beta"])
+    assert list(rubric_measures.score(grades, table, COVER, overall=False).values) == ["run 1"]
     # Runs without names are counted, and one run needs no list.
     assert rubric_measures.score(grades, nested["beta"], COVER, overall=False).values == {
         "run 1": {COVER: board.values["beta"][COVER]}
