@@ -32,6 +32,7 @@ from rubric_measures.formats import detect_format, head_of, judged
 from rubric_measures.formats.base import cells_of
 from rubric_measures.formats.judged import GRADES, OF_TABLES, GradeRow, is_grade_table, read_as_records, runs_of_rows
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, table, text
+from rubric_measures.formats.tables import with_index
 from rubric_measures.formats.trec import map_qrels, read_run, runs_of_files
 from rubric_measures.measures.grades import BANK_DOC, NONE, Grades, OnFailed, QueryGrades, all_rows, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
@@ -157,7 +158,7 @@ def are_rows(source: object) -> TypeIs[Rows]:
         columns = list(source.values())
         if not columns or not all(map(_is_column, columns)):
             return False
-        first = [column[0] for column in columns if len(column)]
+        first = [next(iter(column)) for column in columns if len(column)]
         return not first or any(not isinstance(cell, Mapping) and not hasattr(cell, "doc_id") for cell in first)
     if isinstance(source, list | tuple):
         is_row = bool(source) and isinstance(source[0], Mapping)
@@ -821,7 +822,7 @@ def _rows(run: Any) -> Iterable[tuple[str, str, float]]:
         return ((str(one), str(doc_id), score) for one, of in run.items() for doc_id, score in of.items())
     if not is_table:
         return ((str(row.query_id), str(row.doc_id), row.score) for row in run)
-    known = columns_of(run)
+    known = columns_of(run := with_index(run))
     named = (next(name for name in names if name in known) for names in (QUERY_IDS, DOC_IDS, ("score",)))
     columns = ([row[name] for row in run] if isinstance(run, list | tuple) else run[name] for name in named)
     # Ids of a column with gaps are 1.0, ….

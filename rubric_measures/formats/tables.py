@@ -105,9 +105,7 @@ def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
         # polars
         source = source.to_dicts()
     elif hasattr(source, "columns") and hasattr(source, "to_dict"):
-        # An index with a name is a column like any other.
-        if set(getattr(getattr(source, "index", None), "names", ())) - {None, *source.columns}:
-            source = source.reset_index()
+        source = with_index(source)
         # None, whatever stands for no value.
         _check_columns(source.columns, name)
         source = source.astype(object).where(source.notna(), None).to_dict("records")
@@ -124,6 +122,13 @@ def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
             yield number, _plain(dict(row))
 
     return Rows(name, rows())
+
+
+def with_index(table: Any) -> Any:
+    """A table whose columns are also the named levels of its index, as far as no column is called so; or any other."""
+    names = getattr(getattr(table, "index", None), "names", ())
+    levels = [name for name in names if name is not None and name not in table.columns]
+    return table.reset_index(levels) if levels else table
 
 
 def _check_columns(columns: Iterable[Any], name: str, line: int = 0) -> None:
