@@ -93,7 +93,7 @@ def _is_table(line: str) -> bool:
 
 def _long_header(row: Sequence[str]) -> Form | None:
     """The long form whose columns the row names, as in `run_id query_id measure value`; None where it is no header."""
-    titles = tuple(_TITLES.get(cell.lower(), "") for cell in row)
+    titles = tuple(_TITLES.get(cell.lower(), cell) for cell in row)
     return next((form for form, columns in COLUMNS.items() if columns == titles and "measure" in columns), None)
 
 
@@ -116,8 +116,6 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
     """
     if _are_scores(rows[:1]):
         return "scores"
-    if {tuple(row[1:2]) for row in rows} in ({("0",)}, {("Q0",)}) and not any(ALL in row for row in rows):
-        raise FormatError("holds qrels or a run, and no scores of runs; score runs by qrels first", path=name)
     said: dict[Form, Any] = {}
     names = [set(one) for one in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True)][:-1]
     numbers = [one for one in names if all(map(str.isdecimal, one))]
@@ -128,12 +126,17 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, queries: Collecti
             are_known = bool(queries) and topics <= {*queries, ALL}, not topics.isdisjoint(queries)
             said[form] = ALL in topics, *are_known, numbers == [topics] and len(topics) == max(2, *map(len, names))
     fitting = [form for form, one in said.items() if one == max(said.values())]
-    if len(fitting) == 1:
+    # What stands there in qrels and runs, unless it is a query.
+    second = {cell for row in rows for cell in row[1:2]}
+    is_trec = second in ({"0"}, {"Q0"}) and not any(any(one[:3]) for one in said.values())
+    if len(fitting) == 1 and not is_trec:
         if not any(said[fitting[0]][:3]):
             warn(f"{name}: its numbers are read as queries ({' '.join(COLUMNS[fitting[0]])}); else name its columns")
         return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in said or COLUMNS)
-    text = f"{'could be any' if said else 'is none'} of {named}; write the columns' names above, run_id first"
+    text = f"{'could be any' if said else 'is none'} of {named}; "
+    text = "holds qrels or a run, and no scores of runs; score runs by qrels first, else " if is_trec else text
+    text += "write the columns' names above, run_id first"
     raise FormatError(text, path=name, line=0 if said else 1, settings=("source",))
 
 
@@ -212,7 +215,9 @@ class LeaderboardTable:
         return rows
 
 
-def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()) -> LeaderboardTable:
+def read_leaderboard(
+    path: str | os.PathLike[str], queries: Collection[str] = (), form: Form | None = None
+) -> LeaderboardTable:
     """Reads a leaderboard, long or wide.
 
     Long forms, with or without a header (`run_id query_id measure value`): `run topic measure value` (ir_measures),
@@ -230,6 +235,7 @@ def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()
     Args:
         path: the file.
         queries: known queries, to tell the columns of a file that has no `all`.
+        form: the form of lines that have no header, whatever their content shows.
 
     Raises:
         InputError: the file cannot be opened.
@@ -243,7 +249,7 @@ def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()
     settings: Mapping[str, Any] = {}
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     with paused_collector():
-        if is_json or _is_table(start.partition(b"\n")[0].decode("utf-8", "replace")):
+        if is_json or (form is None and _is_table(start.partition(b"\n")[0].decode("utf-8", "replace"))):
             found = rows_of(path, "a leaderboard", by_hand=True)
             rows = list(found.rows)
             if found.is_text:
@@ -252,7 +258,7 @@ def read_leaderboard(path: str | os.PathLike[str], queries: Collection[str] = ()
                 kept = typed(KeptBoard, rows[0][1], name)
                 (rows, unscored), settings = _rows_of_board(kept), kept.settings
         else:
-            rows = _rows_of_lines(read_text(path), name, queries)
+            rows = _rows_of_lines(read_text(path), name, queries, form)
         scores = _checked(list(_numbers(rows, name, is_json)), name)
     of_runs = tuple(row for row in scores if row.run_id != OVERALL)
     if not of_runs:
@@ -278,7 +284,7 @@ def _checked(numbers: Sequence[_Raw], name: str) -> list[Score]:
 def _score(raw: Score, name: str, line: int, field: str) -> Score:
     """The number, of which names are texts and all else is finite."""
     made: list[Any] = []
-    for title, said in zip(("run_id", "measure", "topic_id", field, field), raw, strict=True):
+    for title, said in zip(("run_id", "measure", "topic_id", field, "+/-"), raw, strict=True):
         try:
             is_left_out = said is None and len(made) == 4
             made.append(ident(said) if len(made) < 3 else None if is_left_out else float(figure(said)))
@@ -287,7 +293,7 @@ def _score(raw: Score, name: str, line: int, field: str) -> Score:
     return Score(*made)
 
 
-def _rows_of_lines(text: str, name: str, queries: Collection[str]) -> list[tuple[int, Cells]]:
+def _rows_of_lines(text: str, name: str, queries: Collection[str], form: Form | None) -> list[tuple[int, Cells]]:
     """A long form: lines without a header, or with one, cut at blanks and tabs."""
     note_unfinished(text, name)
     cut = [(at, _cut(line)) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -298,9 +304,9 @@ def _rows_of_lines(text: str, name: str, queries: Collection[str]) -> list[tuple
         raise FormatError("is empty; expected a leaderboard", path=name)
     if len(named) > 1:
         raise FormatError(f"holds several runs ({', '.join(sorted(named)[:5])}); give each its own file", path=name)
-    form = _long_header(rows[0][1])
-    rows = rows[1:] if form else rows
-    form = form or _form_of_columns([row for _, row in rows], name, queries)
+    header = _long_header(rows[0][1])
+    rows = rows[1:] if header else rows
+    form = header or form or _form_of_columns([row for _, row in rows], name, queries)
     run, measure = next(iter(named), run_of_file(name) or "run"), _of_pairs([row[-1] for _, row in rows])
     alone = {"run": run, "topic": ALL, "measure": measure}
     return [(line, {**alone, **row_of(COLUMNS[form], row, f"form {form}", name, line)}) for line, row in rows]
@@ -318,16 +324,22 @@ def _numbers(rows: Sequence[tuple[int, Cells]], name: str, is_json: bool) -> Ite
     alone = {"run": run_of_file(name) or "run", "topic": ALL}
     empty = 0
     for line, row in rows:
+        if not row:
+            raise FormatError("is an empty object; expected a run and its scores", path=name, line=line)
         titles = tuple(row)
         run, topic, kinds = _id_columns(titles)
         if {"measure", "value"} <= kinds.keys():
             said = {**alone, **{kind: row[title] for kind, title in kinds.items()}}
-            yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"], row.get("+/-"))
+            yield (
+                line,
+                "value",
+                Score(said["run"], said["measure"], said["topic"], said["value"], row.get("+/-") or None),
+            )
         elif is_json and len(rows) == 1 and not isinstance(row.get(run or ""), str):
             measure = _of_pairs(row.values())
             yield from ((0, one, Score(one, measure, ALL, value)) for one, value in row.items())
         else:
-            run = run or next(iter(titles), "")
+            run = run or titles[0]
             query_id = ALL if topic is None else row[topic]
             errors = {title.removeprefix("stderr:"): title for title in titles if title.startswith("stderr:")}
             # The workbench's: a measure, `+/-`, its standard error.
@@ -398,8 +410,11 @@ LEADERBOARD = Format(
     "leaderboard", "leaderboard in any form; written as run topic measure value", read_leaderboard, write_leaderboard,
     _is_leaderboard,
 )  # fmt: skip
-# One for each form that is written, `OF_FORM.tot`; they read any.
+# One for each form that is written: `OF_FORM.tot`.
 OF_FORM = SimpleNamespace(**{
-    form: Format("leaderboard", f"leaderboard, form {form}", read_leaderboard, partial(write_leaderboard, form=form))
+    form: LEADERBOARD._replace(
+        description=f"leaderboard, form {form}", read=partial(read_leaderboard, form=form),
+        write=partial(write_leaderboard, form=form), recognise=None,
+    )
     for form in WRITTEN
 })  # fmt: skip

@@ -50,9 +50,11 @@ def test_long_forms(tmp_path: Path, form: Form) -> None:
     lines = [line for line in LONG[form].splitlines() if "all" not in line]
     path = write_text(tmp_path / "r1", "".join(f"{line}\n" for line in lines))
     with pytest.raises(
-        FormatError, match=r"(could be any of .*; write the columns' names above, run_id first|holds qrels or a run)"
+        FormatError,
+        match=r"(could be any of .*;|holds qrels or a run, .*) write the columns' names above, run_id first",
     ):
         read_leaderboard(path)
+    assert read_leaderboard(path, form=form).rows == rows[::2]
     # A run of TREC has the columns of a ranking, and its documents are no runs.
     if form != "ranking":
         assert read_leaderboard(path, queries=["t1", "t2"]).rows == rows[::2]
@@ -93,6 +95,7 @@ def test_tables_of_answers_and_queries_are_no_leaderboards(tmp_path: Path) -> No
         ("run_id request_id metric value", "r1 t1 V 0.5"),
         ("topic_id run_id measure value", "t1 r1 V 0.5"),
         ("Run Measure Topic Score", "r1 V t1 0.5"),
+        ("topic Q0 run rank value measure", "t1 Q0 r1 1 0.5 V"),
     ],
 )
 def test_a_header_says_what_the_columns_of_a_long_form_are(tmp_path: Path, header: str, line: str, blank: str) -> None:
@@ -105,6 +108,21 @@ def test_known_queries_tell_the_columns_where_not_all_are_known(tmp_path: Path) 
     path = write_text(tmp_path / "board.txt", "a V t1 0.5\nb V t9 0.25\n")
     table = read_leaderboard(path, queries=["t1", "t2"])
     assert table.per_query("V") == {"a": {"t1": 0.5}, "b": {"t9": 0.25}}
+    # A query called 0 stands where qrels have a 0.
+    assert read_leaderboard(write_text(path, "a 0 V 0.5\nb 0 V 0.6\n"), queries=["0"]).run_ids == ("a", "b")
+
+
+def test_the_form_that_is_said_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_text(tmp_path / "board.txt", "1 ndcg q1 0.5\n2 ndcg q1 0.6\n1 ndcg q2 0.1\n2 ndcg q2 0.2\n")
+    assert main(["convert", str(path), "--from", "leaderboard:tot", "--to", "leaderboard", "-o", "-"]) == 0
+    assert capsys.readouterr().out.startswith("1\tq1\tndcg\t0.5\n")
+
+
+def test_a_long_form_may_have_errors_of_some_values(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "board.csv", "measure,topic,run,value,+/-\nP,all,a,0.5,0.1\nP,all,b,0.6,\n")
+    assert read_leaderboard(path).errors("P") == {"a": 0.1}
+    with pytest.raises(FormatError, match=r":2: \+/-: expected a number.* found 'x'"):
+        read_leaderboard(write_text(path, "run,measure,value,+/-\na,P,0.5,x\n"))
 
 
 def test_trec_eval_names_its_run_and_its_text_values_are_left_out(

@@ -235,6 +235,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("leaderboard", [{"run_id": "a", "measure": [1], "value": 1}], ":1: measure: expected a text; found '[1]'"),
     ("leaderboard", '{"a": true}', ": a: expected a number, at most 1e+100, 1 for True, 0 for False; found 'True'"),
     ("leaderboard", "[1]", ": holds a JSON list"),
+    ("leaderboard", '{"run_id":"a","x":1}\n{}\n', ":2: is an empty object"),
     ("leaderboard", '{"format": "rubric_measures leaderboard 1"}', ": measures: required field is missing"),
     ("table", "", ": is empty"),
     ("table", "question,answer\n", ": holds no answers"),
