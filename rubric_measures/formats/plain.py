@@ -176,12 +176,14 @@ def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, s
     Raises:
         UnknownNameError: the text of a query is not among them.
     """
-    rows = []
+    groups = []
     for line in lines:
         query_id = query_ids.get(line.query) if isinstance(line.query, str) else str(line.query.qid)
         if query_id is None:
             raise UnknownNameError("query text", str(line.query), query_ids)
-        for place, one in enumerate(line.candidates, 1):
-            doc_id, text = ("", one) if isinstance(one, str) else (str(one.docid), one.text)
-            rows.append({"query_id": query_id, "doc_id": doc_id or f"candidate {place}", "text": text})
-    return _passages(rows)
+        said = (("", one) if isinstance(one, str) else (str(one.docid), one.text or "") for one in line.candidates)
+        passages = [
+            GradedPassage(doc_id=to or f"candidate {place}", text=one) for place, (to, one) in enumerate(said, 1)
+        ]
+        groups.append(QueryPassages(query_id, passages))
+    return groups

@@ -427,6 +427,10 @@ def test_requests_are_runs_where_all_has_ids(tmp_path: Path) -> None:
     convert([path], tmp_path / "out.run", to="run")
     # Without scores the order counts.
     assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
+    # A query for which nothing was found stays.
+    path.write_text(json.dumps({"query": query, "candidates": []}) + "\n")
+    convert([path], tmp_path / "out.jsonl", to="records")
+    assert json.loads((tmp_path / "out.jsonl").read_text()) == ["7", []]
 
 
 @pytest.mark.parametrize("arguments", [["convert", "{0}", "--to", "run"], ["pool", "-c", "{0}", "--depth", "1"]])
