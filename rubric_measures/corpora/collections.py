@@ -336,6 +336,8 @@ def _from_id(dataset_id: str, groups: tuple[str, ...]) -> Any:
         name = str(example_folder()) + name.removeprefix("example")
     of_items = name.endswith(_ITEMS) and not Path(name).exists()
     path = Path(name.removesuffix(_ITEMS) if of_items else name)
+    if not path.exists():
+        raise UnknownCollectionError(f"{dataset_id}: no such folder or file")
     return load_collection(path, of_items=of_items)
 
 
@@ -358,11 +360,12 @@ def by_query(path: str | os.PathLike[str], make: Callable[[Iterable[QueryPassage
     """What is made of the records of a file, a query at a time; of all at once where lines of a query stand apart.
 
     Args:
-        path: the file, which may be read twice.
+        path: the file, which may be read twice; or a pipe.
         make: takes the records, in the order of the file, as often as it goes through them.
     """
     try:
-        return make(_ByQuery(path))
+        # A pipe is read once.
+        return make(_ByQuery(path) if Path(path).is_file() else load_graded(path))
     except _ScatteredError:
         return make(load_graded(path))
 

@@ -33,8 +33,8 @@ def refuse_table(output: _Path | None) -> None:
     Raises:
         InputError: it is one.
     """
-    if output and os.fspath(output).endswith((".csv", ".tsv", ".parquet")):
-        raise InputError(f"{output}: is written as JSON lines; name a .jsonl.gz, and convert it to a table")
+    if output and os.fspath(output).removesuffix(".gz").endswith((".csv", ".tsv", ".parquet")):
+        raise InputError(f"{output}: is written as JSON lines; name a .jsonl.gz file, and `convert` that to a table")
 
 
 def keep_apart(**outputs: _Path | None) -> None:

@@ -76,8 +76,8 @@ def test_bad_input(tmp_path: Path) -> None:
             rubric_measures.grade(passages, bank, **{"model": "lexical", name: value})  # type: ignore[arg-type]
     with pytest.raises(InputError, match="max_calls is '5'; expected a number from 0"):
         rubric_measures.Calls(max_calls="5")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"graded.csv: is written as JSON lines; name a .jsonl.gz"):
-        rubric_measures.grade(passages, bank, model="lexical", output=tmp_path / "graded.csv")
+    with pytest.raises(InputError, match=r"graded.csv.gz: is written as JSON lines; name a .jsonl.gz"):
+        rubric_measures.grade(passages, bank, model="lexical", output=tmp_path / "graded.csv.gz")
     with pytest.raises(InputError, match="would be replaced"):
         rubric_measures.grade(passages, bank, model="lexical", output=bank)
     with pytest.raises(InputError, match="a file of the reply cache"):

@@ -153,6 +153,9 @@ def test_ids(with_grades: Path) -> None:
 def test_unknown_names(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(KeyError):
         ir_datasets.load(f"rubric-measures/{tmp_path}/none")
+    # Another's id is none of ours.
+    with pytest.raises(UnknownCollectionError, match="rubric-measures/vaswani: no such folder or file"):
+        ir_datasets.load("rubric-measures/vaswani")
     with pytest.raises(UnknownCollectionError, match="no such folder or file, and no such ir_datasets id"):
         load_collection("no-such-thing")
     (tmp_path / "empty").mkdir()

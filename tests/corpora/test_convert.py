@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -237,6 +238,13 @@ def test_records_to_a_table_and_back(files: Path) -> None:
     ]
     assert main(["qrels", str(out), "--per", "item", "-o", str(again)]) == 0
     assert again.read_text() == items.read_text()
+    # A shell's <(…) can be read once.
+    reader, writer = os.pipe()
+    with open(writer, "wb") as pipe:
+        pipe.write((files / "records.jsonl.gz").read_bytes())
+    convert(f"/dev/fd/{reader}", files / "piped.csv", source="records", to="csv")
+    os.close(reader)
+    assert (files / "piped.csv").read_text() == table.read_text()
 
 
 def test_records_to_runs(files: Path) -> None:
