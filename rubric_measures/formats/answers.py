@@ -38,7 +38,9 @@ from rubric_measures.records.models import JsonRecord
 
 _BRACKET = re.compile(r"\s*\[\s*((?:PMID:?\s*)?\d+(?:\s*[,;]\s*(?:PMID:?\s*)?\d+)*)\s*\]")
 _ID = re.compile(r"\d+")
-_BEHIND = re.compile(rf"([.!?…。]+)((?:{_BRACKET.pattern})+)")
+# Places of texts that stand beside the answer.
+_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+_BEHIND = re.compile(rf"([.!?…。]+)((?:{_MARK.pattern})+)")
 _BIOGEN_RUNS: Spec[list[Row]] = spec("biogen runs")
 
 
@@ -54,10 +56,10 @@ def cited_sentences(text: str, is_behind: bool = False) -> tuple[list[tuple[str,
 
     Args:
         text: the answer.
-        is_behind: whether a bracket behind a stop is of the sentence that ends there; else it is nobody's, as in
-            BioGen 2024.
+        is_behind: whether a bracket behind a stop is of the sentence that ends there, and holds places of at most four
+            digits; else it is nobody's, and holds ids, as in BioGen 2024.
     """
-    sentences = []
+    sentences, bracket = [], _MARK if is_behind else _BRACKET
     text = _BEHIND.sub(lambda found: f"{found[2]}{found[1]}", text) if is_behind else text
     start = lost = 0
     for end in sentence_ends(text):
@@ -65,9 +67,9 @@ def cited_sentences(text: str, is_behind: bool = False) -> tuple[list[tuple[str,
         while not is_behind and (found := _BRACKET.match(piece)):
             piece = piece[found.end() :].lstrip()
             lost += len(_ID.findall(found[1]))
-        if said := _BRACKET.sub("", piece).strip():
-            ids = [number for found in _BRACKET.finditer(piece) for number in _ID.findall(found[1])]
-            sentences.append((said, list(dict.fromkeys(ids))))
+        if said := bracket.sub("", piece).strip():
+            ids = [number for found in bracket.finditer(piece) for number in _ID.findall(found[1])]
+            sentences.append((said, list(dict.fromkeys(str(int(one)) if is_behind else one for one in ids))))
     return sentences, lost
 
 

@@ -127,7 +127,7 @@ def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFi
 
 
 CITING = """question,answer,contexts,system
-Why is the sky blue?,"Air scatters blue light most. [1] Violet is scattered, too [2]. We like it.",CONTEXTS,one
+Why is the sky blue?,"Air scatters blue light most. [01] Violet is scattered, too [2]. Fine [PMID: 2].",CONTEXTS,one
 Why is the sky blue?,"It mirrors the sea [1; 3].",CONTEXTS,two
 """
 CONTEXTS = '"[""Air scatters blue light more than red light."", ""Violet light is scattered strongly, too.""]"'
@@ -141,7 +141,7 @@ def test_what_contexts_support_is_scored(folder: Path, capsys: pytest.CaptureFix
     assert [line.split()[:3:2] for line in out.splitlines()[1:3]] == [["one", "0.6667"], ["two", "0.0000"]]
     assert "1 citation of no context left out (such as [3] at results.csv:3)" in err
     page = Path("report/support.html").read_text(encoding="utf-8")
-    assert "Sentences without full support" in page and "We like it." in page and "Links called review" not in page
+    assert "Sentences without full support" in page and "Fine [PMID: 2]." in page and "Links called review" not in page
     assert not (folder / "report" / "index.html").exists()
     # The scores are those of the records, and a second run asks nobody.
     assert run("-m", "SupportPrecision") == 0
