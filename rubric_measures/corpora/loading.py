@@ -308,7 +308,7 @@ def _refused(error: FormatError, path: str) -> FormatError:
         head = head_of(path)
         if head.object.keys() & {*QUERY_IDS} if head.is_json else len(cells_of(head.line)) > 1:
             GRADES.read(path)
-    error.problem = f"holds no grades ({problem}); accepted: {_SCORED}"
+    error.problem = f"holds no grades: {problem}; accepted: {_SCORED}"
     return error
 
 

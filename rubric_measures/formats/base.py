@@ -146,8 +146,9 @@ def head_of(path: PathName) -> Head:
         head = Head(name, first, rest)
         if head.is_json and head.value is None:
             # The first object, perhaps of a list, stands over several lines, or several on one.
+            text = (first + rest + stream.read(1 << 24)).decode("utf-8", "ignore")
             with contextlib.suppress(FormatError):
-                _, found = next(scanned_json([first, rest, stream.read(1 << 24)], name), (0, b""))
+                _, found = next(scanned_json([text.encode()], name), (0, b""))
                 head = Head(name, found, rest) if found[:1] == b"{" else head
     if not first.strip():
         raise FormatError("is empty", path=name)

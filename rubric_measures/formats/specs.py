@@ -487,7 +487,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         ids = self._ids() if self.is_guarded and is_text else None
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
             try:
-                if only is not None and key(cells)[0][self.fields[0].to] not in only:
+                # A row without anything says what the header lacks.
+                if only is not None and any(cells.values()) and key(cells)[0][self.fields[0].to] not in only:
                     continue
                 shown = cells
                 if ids is not None and "'" in "".join(cells.values()):

@@ -56,7 +56,7 @@ def test_what_cannot_be_scored_is_told_what_can(tmp_path: Path, text: str) -> No
     path.write_text(text)
     with pytest.raises(FormatError) as caught:
         rubric_measures.load(path)
-    assert str(caught.value).startswith(f"{path}:1: holds no grades (")
+    assert str(caught.value).startswith(f"{path}:1: holds no grades: ")
     assert str(caught.value).endswith(
         "; accepted: records, assignments, ragdoll:graded, dragun:assessments, support-labels, qrels, item-qrels, csv"
     )

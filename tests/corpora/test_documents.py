@@ -256,6 +256,9 @@ def test_texts_under_a_header_may_stand_in_quotes(tmp_path: Path) -> None:
     for wanted in (None, {"d0", "d2"}):
         found = read_documents([tmp_path / "c.tsv"], wanted)
         assert {one: said.text for one, said in found.items()} == {one: texts[one] for one in wanted or texts}
+    (tmp_path / "no.csv").write_text("rating,doc_id\n1,d1\n")
+    with pytest.raises(FormatError, match=r"no\.csv:1: text: lacks text or contents"):
+        read_documents([tmp_path / "no.csv"], {"d1"})
     # Without one, a quote is a quote.
     (tmp_path / "msmarco.tsv").write_text('d0\t"Open\nd1\tplain\n')
     assert read_documents([tmp_path / "msmarco.tsv"])["d0"].text == '"Open'

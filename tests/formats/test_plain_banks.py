@@ -140,6 +140,9 @@ def test_tables_of_windows_and_spreadsheets(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "odd.csv").write_bytes(b"query_id,text\nq1,plain\nq1,caf\x81\n")
     with pytest.raises(FormatError, match=r"odd\.csv:3: is not UTF-8; convert the file first$"):
         rubric_measures.load_bank(tmp_path / "odd.csv")
+    (tmp_path / "q.json").write_bytes(b'{\n"query_id": "1",\n"text": "caf\xe9"}\n')
+    assert main(["convert", str(tmp_path / "q.json"), "--to", "queries", "-o", str(tmp_path / "x.json")]) == 2
+    assert "q.json:3: is not UTF-8; convert the file first" in capsys.readouterr().err
     (tmp_path / "q.xlsx").write_bytes(b"PK\x03\x04 and more")
     assert main(["convert", str(tmp_path / "q.xlsx"), "--to", "queries", "-o", str(tmp_path / "x.json")]) == 2
     assert "save it as CSV" in capsys.readouterr().err
