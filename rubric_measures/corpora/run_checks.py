@@ -280,7 +280,7 @@ def check_run(files: File | Iterable[File], track: str, *, topics: File | Mappin
         shown = {stack.enter_context(file_path(one)): _shown(one) for one in listed(files)}
         found = [one._replace(path=to) for name, to in shown.items() for one in _checked(name, rules, asked)]
     if asked is None:
-        text = "no topics were given: missing and unknown ones, and lengths that stand there, are not looked for"
+        text = "no topics were given, so missing and unknown topics, and the lengths that topics allow, are not checked"
         warn(text, settings=("topics",))
     elif any(one.unit == "characters" and not one.limit for one in rules):
         text = "%d topics have no limit, so that lengths of answers are not looked at there"

@@ -45,7 +45,7 @@ STATUSES = get_args(GradeStatus)
 
 
 class _MadeByName(msgspec.StructMeta):
-    """Calls make a record from fields by name, and what is `said` of others by the file's names; read as a file's."""
+    """Makes records by calls: of `fields` by our names, and of `said` by the file's. Values are checked as a file's."""
 
     def __call__(self, said: Mapping[str, Any] = MappingProxyType({}), /, **fields: Any) -> Any:
         kind = cast(type[JsonRecord], self)
