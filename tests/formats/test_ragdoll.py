@@ -454,7 +454,7 @@ def test_judgments_alone_are_no_answers_and_no_queries(files: Path, capsys: pyte
     assert main(["convert", "answers.jsonl", "--answers", "answers.jsonl", "--to", "answers", "-o", "a.jsonl"]) == 2
     assert "answers would have no effect here" in capsys.readouterr().err
     assert main(["leaderboard", "tasks.jsonl"]) == 2
-    said = "holds no grades: its format is ragdoll:support, which `convert` may turn into another;"
+    said = "holds no grades: its format is ragdoll:support, which `convert` may turn into another"
     assert f"tasks.jsonl:1: {said}; accepted" in capsys.readouterr().err
 
 
