@@ -405,7 +405,7 @@ OF_ITEMS = {name for fields in _ROWS for field in fields for name in field.get("
 
 
 def bank_entries(bank: TestBank) -> list[BankEntry]:
-    """The entries of the workbench that a bank makes; by facets."""
+    """A bank as entries of the workbench: one for each facet of a query."""
     rows = written_rows(bank, BANK)
     return BANK.read(rows) if rows else []
 
@@ -443,7 +443,7 @@ def _joined(answers: Sequence[str]) -> str:
 def _item_text(value: Any) -> str:
     found = words(value).strip()
     if re.fullmatch(r"#N/A|#NV|#[A-ZÄÖÜ/0]+[!?]", found):
-        raise ValueError("is what a spreadsheet writes in the place of a text that begins as a formula; write the text")
+        raise ValueError("is a spreadsheet's error, as it took the text for a formula; write the text itself")
     return found
 
 

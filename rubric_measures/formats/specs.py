@@ -231,6 +231,7 @@ class Inside(Struct, frozen=True):
             all have; where there is only one, it is that.
         to: by what name a row says which variant it is; empty where none asks.
         key: what the keys say where the rows stand in an object, by our names; empty where they stand in a list only.
+            They may stand in a list, too, where a field says it, or where it is `key`, which nobody needs.
         is_sparse: see `Spec`.
     """
 
@@ -246,8 +247,10 @@ class Inside(Struct, frozen=True):
             ValueError: it is neither a list nor an object that has keys; a `FormatError` with the field inside it.
         """
         is_keyed = bool(self.key) and isinstance(value, dict)
-        if not is_keyed and not isinstance(value, list):
-            raise ValueError(f"expected {'an object or ' * bool(self.key)}a list")
+        # In a list nothing says the key of a row that has no field for it.
+        may_list = self.key in {"", "key", *(one.to for fields in self.variants.values() for one in fields)}
+        if not is_keyed and not (may_list and isinstance(value, list)):
+            raise ValueError("expected " + " or ".join(["an object"] * bool(self.key) + ["a list"] * may_list))
         rows, read = [], {name: _Reader(fields, self.is_sparse) for name, fields in self.variants.items()}
         for number, (key, cells) in enumerate(value.items() if is_keyed else enumerate(value), 1):
             try:

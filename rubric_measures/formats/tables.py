@@ -18,7 +18,8 @@ from rubric_measures.formats.base import PathName, cells_of, delimiter_of
 Cells: TypeAlias = Mapping[str, Any]
 # What rows an object is that stands alone in a file at this line.
 Unwrap: TypeAlias = Callable[[int, dict[str, Any]], list[tuple[int, Any]]]
-# By a first line, or JSON text, whether others may be wanted; whoever reads these says what is wrong with them.
+# Made from the first line of a file, or its first JSON text: whether another may be wanted. It lets a broken one pass,
+# and whoever reads that says what is wrong.
 Sieve: TypeAlias = Callable[[bytes], Callable[[bytes], bool]]
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30

@@ -113,7 +113,7 @@ def test_a_nugget_beside_a_question_is_a_further_column(tmp_path: Path) -> None:
         ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (lacks text or question_text"),
         ("query_id,question,answer\nq1,Why?,So.\n", ":2: may be answers, or a bank: of a bank, call"),
         ("topic,nugget,importance\nq1,A,Vital\nq1,B,must\n", ":3: importance: expected vital or okay; found 'must'"),
-        ("topic,nugget\nq1,#NAME?\n", ":2: nugget: is what a spreadsheet writes in the place of a text that begins"),
+        ("topic,nugget\nq1,#NAME?\n", ":2: nugget: is a spreadsheet's error, as it took the text for a formula"),
         ("topic,nugget,importance\nq1,,vital\n", ":2: text is empty; remove the row, or give the item a text"),
         ("qid,text\nq1,It is blue.\nq1,\n", ":3: text is empty; remove the row, or give the item a text"),
         ("qid,text,author\nq1,,Ada\n", ":2: text is empty; remove the row, or give the item a text"),

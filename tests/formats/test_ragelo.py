@@ -135,7 +135,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_an_experiment_holds(files: Path) -> None:
+def test_what_an_experiment_holds(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert detect_format("mine.json") == "ragelo:experiment"
     assert main(["convert", "mine.json", "--to", "queries", "-o", "q.json"]) == 0
     assert read_queries("q.json") == {"q_1": "Who?", "q_2": "When?"}
@@ -146,6 +146,11 @@ def test_what_an_experiment_holds(files: Path) -> None:
     assert [(row["query_id"], row["run_id"], row["text"]) for row in rows] == [
         ("q_1", "x", "x says so."), ("q_1", "y", "y says so."),
     ]  # fmt: skip
+    # In a list nobody says whose an answer is.
+    query = {"qid": "q_1", "query": "Who?", "answers": [{"text": "x says so."}]}
+    Path("listed.json").write_text(json.dumps({**saved(), "queries": {"q_1": query}}))
+    assert main(["convert", "listed.json", "--to", "answers", "-o", "a.jsonl"]) == 2
+    assert "listed.json:1: queries.q_1.answers: expected an object" in capsys.readouterr().err
     # Who retrieved a document ranks it by its score.
     assert main(["convert", "mine.json", "--to", "records", "-o", "r.jsonl"]) == 0
     [line] = map(json.loads, Path("r.jsonl").read_text().splitlines())
