@@ -171,7 +171,6 @@ class Gate:
 # Seconds between the first calls, about what making one takes: calls that begin all at once are answered all at once,
 # and then each answer waits until the others are read, round after round.
 _STAGGER = 0.002
-_LONG = 10  # seconds without a reply after which it is said what is waited for
 _GIVE_UP_AFTER = 100  # calls that failed one after the other
 _SCHEMA = "response_format"
 
@@ -241,6 +240,7 @@ class Engine:
         self._tried_bare = False  # whether a call that failed was sent again without its schema
         self._lost = 0  # calls that failed since the last reply
         self._trouble = ""  # why the last call was not answered
+        self._quiet = 10.0  # seconds without a reply after which that is said, once
         self.sleeping = 0  # calls that wait before their next attempt
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="rubric_measures-http", daemon=True)
@@ -275,10 +275,11 @@ class Engine:
                     raise found
                 return found
             idle += self.interrupted.is_set() and not self._gate.in_flight
-            if self._trouble and time.monotonic() - began > _LONG:
+            # A model may take longer than that; calls that are all turned away are another thing.
+            if self.sleeping and not self._gate.in_flight and time.monotonic() - began > self._quiet:
                 text = "no reply for %d s, and %d calls wait for another attempt: %s"
-                warn(text, _LONG, self.sleeping + len(self._line), self._trouble)
-                began = inf
+                warn(text, self._quiet, self.sleeping + len(self._line), self._trouble)
+                self._quiet = inf
         return None
 
     def close(self) -> None:
