@@ -204,7 +204,7 @@ def write_columns(path: PathName, rows: Iterable[Sequence[str | float]], mark: s
     changed: dict[str, str] = {}
     with atomic_writer(path) as stream:
         for row in rows:
-            cells = [written_id(one) if type(one) is str else repr(one) for one in row]
+            cells = [written_id(one) if isinstance(one, str) else repr(one) for one in row]
             if "" in cells:
                 raise InputError("an empty id cannot be written to a TREC file")
             line = mark.join(cells)
