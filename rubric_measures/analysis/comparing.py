@@ -50,7 +50,7 @@ from rubric_measures.base.tables import (
 )
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
-from rubric_measures.measures.measure import column_named, parse_measures
+from rubric_measures.measures.measure import SupportMeasure, column_named, kind_of, parse_measures
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import as_number
 
@@ -324,9 +324,13 @@ def per_query_scores(scores: Sequence[QueryScores], measures: str | Sequence[str
     """
     read = [(name_of_scores(one), read_scores(one, ranks=False)) for one in scores]
     for (name, one), (other, two) in combinations(read, 2):
-        both = {"bank", "grades", "graders", "qrels"} & one.settings.keys() & two.settings.keys()
-        if unlike := sorted(what for what in both if one.settings[what] != two.settings[what]):
-            said = f"{name} and {other}: not comparable, as another {', '.join(unlike)} made their scores"
+        # Not by `graders`: they hang on the bank's order, and on which items were graded anew. Of citations the items
+        # are each answer's own sentences.
+        own = any(isinstance(kind_of(column), SupportMeasure) for column in one.columns)
+        made = {"grades": "grader", "qrels": "set of qrels"} | ({} if own else {"bank": "bank"})
+        both = [what for what in made if what in one.settings and what in two.settings]
+        if unlike := [made[what] for what in both if one.settings[what] != two.settings[what]]:
+            said = f"{name} and {other}: not comparable, as another {' and another '.join(unlike)} made their scores"
             raise InputError(f"{said}; score both with the same")
     sources = [(name, one.by_query) for name, one in read]
     named = dict.fromkeys(name for _, source in sources for name in source)

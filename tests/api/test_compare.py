@@ -56,6 +56,17 @@ def test_boards_of_two_banks_are_not_compared(tmp_path: Path) -> None:
             call(*paths)
 
 
+def test_boards_of_one_bank_are_compared_whatever_the_order_of_its_rows() -> None:
+    pool = rubric_measures.pool({"one": {"q1": {"d1": 1.0}}}, {"d1": "Tea grows in Assam."}, queries={"q1": "tea"})
+    rows = [{"query_id": "q1", "item_id": text[:3], "text": text} for text in ("Tea grows.", "Assam has tea.")]
+    boards = [
+        rubric_measures.score(rubric_measures.load(graded, rows), {run: {"q1": {"d1": 1.0}}}, "RubricCover")
+        for run, bank in (("one", rows), ("two", rows[::-1]))
+        for graded in [rubric_measures.grade(pool, bank, model="lexical")]
+    ]
+    assert rubric_measures.compare(*boards)["RubricCover(rel=4)"].means.keys() == {"one", "two"}
+
+
 def test_the_wanted_runs_alone(tmp_path: Path) -> None:
     file = {run: {"q1": value, "q2": 0.5} for run, value in (("a", 1.0), ("b", 0.5), ("c", 0.25))}
     assert list(rubric_measures.compare(file, runs=["a"], baseline="c", tests=Tests(9))["score"].means) == ["a", "c"]

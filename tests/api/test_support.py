@@ -126,6 +126,9 @@ def test_texts_beside_the_answers_come_first(tmp_path: Path, docs: str, caplog: 
     }
     board = rubric_measures.score(records, overall=False, notes=False)
     assert {run: cells["SupportPrecision"].mean for run, cells in board.cells.items()} == {"one": 1.0, "two": 0.0}
+    # Each answer has sentences of its own, which make two boards no others.
+    boards = [rubric_measures.score(rubric_measures.grade_support(one, model="lexical"), notes=False) for one in both]
+    assert rubric_measures.compare(*boards)["SupportPrecision"].means == {"one": 1.0, "two": 0.0}
 
 
 def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pytest.LogCaptureFixture) -> None:
