@@ -566,7 +566,6 @@ class _Making(Struct):
         passes: whether it passes, but for its items.
         signatures: of the grader.
         scale: of ratings.
-        bank: the test bank that it was made with; empty where nobody says.
         asked_for: measures for which alone it was asked; empty where for all.
         is_found: whether one of the entries was chosen.
     """
@@ -575,7 +574,6 @@ class _Making(Struct):
     passes: bool
     signatures: set[str]
     scale: Scale | None
-    bank: str = ""
     asked_for: frozenset[str] = frozenset()
     is_found: bool = False
 
@@ -592,7 +590,6 @@ class GradeSetSelector(Struct):
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
         outside: grade set -> item -> grades, where a passage's grade set has no item of the bank.
         made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
-        banks: the test banks that chosen grade sets were made with.
         strangers: rankings that name another query.
         assessors: grade sets of assessors whose grades stand in the grader's place.
         scale: the scale of the grades; None until it is known.
@@ -614,7 +611,6 @@ class GradeSetSelector(Struct):
     left_out: Counter[str] = field(default_factory=Counter)
     outside: dict[GradeSetKey, Counter[str]] = {}
     made: set[str] = set()
-    banks: set[str] = set()
     strangers: int = 0
     assessors: set[GradeSetKey] = set()
     scale: Scale | None = None
@@ -628,10 +624,6 @@ class GradeSetSelector(Struct):
 
     def note_counts(self) -> None:
         """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place."""
-        if self.banks and self._bank is not None and not self.banks & {"", self._bank_name}:
-            tell(
-                "%s: no grade was made with this test bank; grades of reworded items are of the old words", self.source
-            )
         if self.asked_for:
             text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
             tell(text, self.source, ", ".join(sorted(self.asked_for)))
@@ -708,7 +700,6 @@ class GradeSetSelector(Struct):
                 made.is_found = True
                 self.found.setdefault(key, entry)
                 self.made |= made.signatures
-                self.banks.add(made.bank)
                 self.asked_for |= made.asked_for
             scale = wanted.scale or (made.scale if rates else scale_of_set(entry))
             if isinstance(entry, DirectGrade):
@@ -765,7 +756,6 @@ class GradeSetSelector(Struct):
             signatures = {str(told.get("signature") or key.grade_set)} - {""}
             scale = _scale(bytes(entry.prompt_text), None, False)
             found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale)
-            found.bank = str(told.get("bank") or "")
             if ASKED_FOR in told:
                 found.asked_for = asked_for(told)
         self._last = entry, found
