@@ -6,7 +6,6 @@ form, a file is numbers of runs by measure and query.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from rubric_measures.formats.base import (
     Form,
     Format,
     Head,
+    PathName,
     cells_of,
     is_number,
     plain_name,
@@ -215,9 +215,7 @@ class LeaderboardTable:
         return rows
 
 
-def read_leaderboard(
-    path: str | os.PathLike[str], queries: Collection[str] = (), form: Form | None = None
-) -> LeaderboardTable:
+def read_leaderboard(path: PathName, queries: Collection[str] = (), form: Form | None = None) -> LeaderboardTable:
     """Reads a leaderboard, long or wide.
 
     Long forms, with or without a header (`run_id query_id measure value`): `run topic measure value` (ir_measures),
@@ -368,7 +366,7 @@ def _rows_of_board(kept: KeptBoard) -> tuple[list[tuple[int, Any]], list[tuple[s
     return rows, unscored
 
 
-def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:
+def write_leaderboard(path: PathName, table: LeaderboardTable, form: Form = "ir_measures") -> None:
     """Writes a leaderboard, a number a line; reading the file gives the same rows, without standard errors (said).
 
     Args:
@@ -412,9 +410,6 @@ LEADERBOARD = Format(
 )  # fmt: skip
 # One for each form that is written: `OF_FORM.tot`.
 OF_FORM = SimpleNamespace(**{
-    form: LEADERBOARD._replace(
-        description=f"leaderboard, form {form}", read=partial(read_leaderboard, form=form),
-        write=partial(write_leaderboard, form=form), recognise=None,
-    )
-    for form in WRITTEN
+    form: Format("leaderboard", f"leaderboard, form {form}", read, write) for form in WRITTEN
+    for read, write in [(partial(read_leaderboard, form=form), partial(write_leaderboard, form=form))]
 })  # fmt: skip
