@@ -83,8 +83,9 @@ def made_bank(
         if dry_run:
             tell("grading comes on top: its calls follow from the bank that is made")
             return GradingPlan(replace(one, name="test bank") for one in found.plan)
-        if found.failures:
-            text = f"{counted(len(found.failures), 'call')} for the test bank led to nothing, and no bank is kept"
+        # What was refused is refused again; the rest counts without it.
+        if failed := [failure for failure in found.failures if not failure.is_final]:
+            text = f"{counted(len(failed), 'call')} for the test bank led to nothing, and no bank is kept"
             raise InputError(f"{text}; run again, or name a bank", settings=_BANK)
         made = found.bank
     without = [query_id for query_id in missing if not made.items.get(query_id)]

@@ -278,11 +278,15 @@ _PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at 
 
 
 class Ask(NamedTuple):
-    """One question to the model: what is shown, for which replicate, and of how many items the reply is a list."""
+    """One question to the model: what is shown, for which replicate, and of how many items the reply is a list.
+
+    `unread` are the keys of requests about this and others, whose replies could not be read.
+    """
 
     messages: tuple[Message, ...]
     replicate: int = 0
     labels: int | None = None
+    unread: tuple[str, ...] = ()
 
 
 class ReadReply(NamedTuple):
@@ -292,7 +296,7 @@ class ReadReply(NamedTuple):
     the model thought before the text, and `max_tokens` how long it might be where it was asked for once more;
     `distribution` is grade -> probability, where the reply came with those of its labels; `reason` is why the model
     gave the grade, where it was asked for that; `alone` says that the item was asked about by itself, as a reply about
-    several did not grade it.
+    several did not grade it; `unread` are the keys of requests about this whose replies could not be read.
     """
 
     value: Any
@@ -306,6 +310,7 @@ class ReadReply(NamedTuple):
     distribution: Mapping[int, float] | None = None
     reason: str = ""
     alone: bool = False
+    unread: tuple[str, ...] = ()
 
 
 UNREAD = 10
@@ -318,7 +323,8 @@ class Trial:
 
     Attributes:
         most: after so many of them a run ends where none could be read; None never ends one.
-        unread: the keys of requests whose replies could not be read: a further run is to ask anew.
+        unread: the keys of requests whose replies could not be read, of questions without a reply that can be: a
+            further run is to ask anew.
     """
 
     most: int | None = UNREAD
@@ -326,7 +332,7 @@ class Trial:
     _tried: int = 0
     _is_over: bool = False
 
-    def note(self, answer: ReadReply, request: Request) -> None:
+    def note(self, answer: ReadReply) -> None:
         """Notes what a reply said.
 
         Raises:
@@ -335,7 +341,9 @@ class Trial:
         if self.most is None or answer.status == "failed":
             return
         if answer.status == "unparsed":
-            self.unread.add(request.key)
+            self.unread.update(answer.unread[-1:])
+        elif answer.value is not None:
+            self.unread.difference_update(answer.unread)
         self._is_over |= answer.value is not None
         self._tried += 1
         if self._tried >= self.most and not self._is_over:
@@ -395,7 +403,7 @@ class Asker:
         fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
         self._retries = 0 if fixed else settings.retries
         self.draws = 1 + self._retries
-        self.told: Callable[[ReadReply, Request], None] | None = None
+        self.told: Callable[[ReadReply], None] | None = None
         self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
 
     def taken(self, messages: Sequence[Message], reply_tokens: int) -> int:
@@ -451,6 +459,7 @@ class Asker:
         answers: list[ReadReply | None] = [None] * len(asks)
         longest: dict[int, int] = {}
         draws: dict[int, int] = {}
+        unread = {place: ask.unread for place, ask in enumerate(asks) if ask.unread}
         open_ = list(range(len(asks)))
         while open_:
             requests = [self.request(asks[place], group, draws.get(place, 0), longest.get(place, 0)) for place in open_]
@@ -458,8 +467,12 @@ class Asker:
             again = []
             for place, request, reply in zip(open_, requests, replies, strict=True):
                 answer = self._read_reply(reply, asks[place].labels)
+                if answer.status == "unparsed":
+                    unread[place] = (*unread.get(place, ()), request.key)
+                if place in unread:
+                    answer = answer._replace(unread=unread[place])
                 if self.told is not None:
-                    self.told(answer, request)
+                    self.told(answer)
                 if answer.status == "graded" and not longest and not draws:
                     # As nearly all are.
                     answers[place] = answer

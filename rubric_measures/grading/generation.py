@@ -92,7 +92,7 @@ class Caller:
         """
         asker = Asker(self.runner.backend, prompt, self.settings)
         # A list that was cut is none.
-        asker.told = lambda one, by: self.trial.note(one._replace(value=None) if one.status == "truncated" else one, by)
+        asker.told = lambda one: self.trial.note(one._replace(value=None) if one.status == "truncated" else one)
         return asker
 
     def run(self, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
@@ -112,6 +112,11 @@ class Failure(NamedTuple):
     query_id: str
     step: str
     reason: str
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a further run would read the same: a reply that refuses, or that leaves no item."""
+        return self.reason.startswith(("refused", "the reply empties"))
 
 
 class MadeBank(NamedTuple):
@@ -863,7 +868,8 @@ def _callers(
             asking = calls.asking(calls.to(one), progress, None, "calls", spec, stop, stats)
             runner = dataclasses.replace(stack.enter_context(asking), tally=Tally() if dry_run else None)
             found.append(caller := Caller(runner, how, stats))
-            stack.callback(lambda cache, trial: cache.forget(trial.unread), runner.cache, caller.trial)
+            if not dry_run:
+                stack.callback(lambda cache, trial: cache.forget(trial.unread), runner.cache, caller.trial)
         yield found
 
 
@@ -872,7 +878,7 @@ def _say_failures(failures: Sequence[Failure]) -> None:
     for failure in failures[:_SHOWN]:
         warn("query %s, %s: %s", *failure)
     warn("and %d more calls that led to nothing", len(failures[_SHOWN:]))
-    if failures:
+    if not all(failure.is_final for failure in failures):
         text = "run again to ask anew for what failed or cannot be read; replies that were cut need a higher max_tokens"
         tell(text, settings=("max_tokens",))
 

@@ -334,8 +334,8 @@ class GradingEngine:
                 while run.line and not run.line[0].left:
                     yield run.finished(run.line.popleft())
         finally:
-            # Of several items that were asked about together a reply is lost, and the grades may all be there.
-            if report.ungraded["unparsed"] or not report.by_status["graded"]:
+            # A part of a long passage may be lost, and the grades all be there.
+            if runner.tally is None and (report.ungraded["unparsed"] or not report.by_status["graded"]):
                 runner.cache.forget(trial.unread)
                 report.asks_anew = bool(trial.unread)
 

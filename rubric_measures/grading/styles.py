@@ -374,7 +374,16 @@ class Style:
             items = [one.part.items[0] for one in asked]
             answers = yield from self._verifier.verified(group, items, [one.replicate for one in asked], answers)
         read = [self._of_items(one, answer) for one, answer in zip(asked, answers, strict=True)]
-        told = zip(asked, (yield from self._completed(asked, read, group)), strict=True)
+        # What a reply about several does not grade is asked about singly.
+        asks = [
+            Ask(self.messages(one.part, one.piece, (one.part.items[place],)), one.replicate, unread=answer.unread)
+            for one, answer, row in zip(asked, answers, read, strict=True)
+            for place in range(len(row))
+            if row[place] is None
+        ]
+        alone = iter((yield from self.asker.ask(asks, group)) if asks else ())
+        whole = [[said or next(alone)._replace(alone=True) for said in row] for row in read]
+        told = zip(asked, whole, strict=True)
         outcomes = []
         for part, fit in parts:
             drawn = [[next(told) for _ in fit.pieces] for _ in replicates]
@@ -401,18 +410,6 @@ class Style:
         said = [answer.value.get(place) for place in range(len(items))]
         explain = bool(self.settings.explain)
         return [one and answer._replace(value=one[0], reason=one[1] if explain else "") for one in said]
-
-    def _completed(
-        self, asked: Sequence[_Question], read: Sequence[list[ReadReply | None]], group: str
-    ) -> Job[list[list[ReadReply]]]:
-        """What each reply says of its items; those that it does not grade are asked about singly."""
-        lost = [(number, place) for number, row in enumerate(read) for place, one in enumerate(row) if one is None]
-        asks = [
-            Ask(self.messages(part, piece, (part.items[place],)), replicate)
-            for (part, piece, replicate), place in ((asked[number], place) for number, place in lost)
-        ]
-        alone = iter((yield from self.asker.ask(asks, group)) if asks else ())
-        return [[next(alone)._replace(alone=True) if one is None else one for one in row] for row in read]
 
     def _shown_together(self, unit: Unit) -> Iterator[Unit]:
         """The parts of a unit that are one question to the model: all items, or each of them."""

@@ -15,6 +15,7 @@ import rubric_measures
 from rubric_measures import Calls
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import example_folder
+from rubric_measures.grading.asking import Asking
 from rubric_measures.models import Reply, Request
 from tests.example_records import bank_from_items
 from tests.function_backend import FunctionBackend
@@ -117,6 +118,36 @@ def test_a_bank_whose_importance_cannot_be_read_is_not_kept(tmp_path: Path) -> N
     assert {item.importance for item in found.bank} == {"vital"}
     # The nuggets are in the cache, their importance is asked for anew.
     assert sum("Initial Nugget List" in str(request.messages) for request in backend.seen[asked:]) == 0
+
+
+@pytest.mark.parametrize("per_call", [1, "all"])
+def test_grades_that_are_there_stay_where_others_are_asked_anew(tmp_path: Path, per_call: Any) -> None:
+    bank = bank_from_items([rubric_measures.RubricItem(f"q/{text}", "q", text, "nugget") for text in ("red", "blue")])
+    blue = iter(["hm", "3", "5"])
+    backend = FunctionBackend(
+        lambda request: "hm" if "red" in str(request.messages) else next(blue), model="function:prose"
+    )
+    given: Any = {"bank": bank, "model": backend, "output": tmp_path / "r", "on_failed": "zero"}
+    rows = [{"question": "Why?", "query_id": "q", "answer": "So."}]
+    asking = Asking(items_per_call=per_call)
+    first, second = (rubric_measures.evaluate_answers(rows, asking=asking, **given) for _ in range(2))
+    assert first.records.report.ungraded == second.records.report.ungraded == {"unparsed": 1}
+    assert second.board.values == first.board.values
+    # Both draws of the item without a grade, and nothing else.
+    assert second.records.report.run.calls == 2
+
+
+def test_a_question_that_a_model_refuses_is_named_and_not_asked_for_anew(tmp_path: Path) -> None:
+    backend = FunctionBackend(
+        lambda request: Reply(None, "refused", "no") if "sky" in str(request.messages) else '["How high?"]'
+    )
+    rows = [*ROWS, {"question": "How tall?", "system": "good", "answer": "x"}]
+    for _ in range(2):
+        with pytest.raises(
+            InputError, match=r"for 1 query \(such as .*\); name a bank, or make it from something else"
+        ):
+            rubric_measures.evaluate_answers(rows, model=backend, output=tmp_path, bank_from="questions")
+    assert len(backend.seen) == 2
 
 
 def test_case_and_the_mark_at_the_end_make_no_other_question() -> None:

@@ -15,7 +15,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from rubric_measures import Grader
+import rubric_measures
+from rubric_measures import Calls, Grader
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading.asking import Ask, Asking
 from rubric_measures.grading.generation import (
@@ -61,6 +62,13 @@ def test_an_unreadable_reply_is_said_where_a_limit_forbids_another_draw() -> Non
     # What was never asked is told apart from it.
     first, second = asked(Caller(LocalRunner(FunctionBackend(lambda request: "hm"), max_calls=1)), "one", "two")
     assert first == alone and second.reason == "failed: not asked: the limit of 1 calls was reached"
+
+
+def test_a_list_that_another_draw_gave_stays(tmp_path: Path) -> None:
+    replies = iter(["hm", '["What is 2?"]', '["What is 3?"]'])
+    backend, calls = FunctionBackend(lambda request: next(replies)), Calls(cache=tmp_path / "c.sqlite")
+    first, second = (rubric_measures.generate({"q": "ice"}, model=backend, calls=calls).bank for _ in range(2))
+    assert (second.items, len(backend.seen)) == (first.items, 2)
 
 
 def test_duplicates_are_told_by_their_words() -> None:
