@@ -180,6 +180,17 @@ def test_answers_are_taken_out_of_assignments(tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "runs" / "b.run").read_text() == "q1 Q0 b 1 1.0 b\n"
 
 
+def test_of_a_query_that_assignments_call_in_two_ways_the_first_text_is_kept(tmp_path: Path) -> None:
+    nuggets = [{"text": "Skin is an organ.", "importance": "vital", "assignment": "support"}]
+    lines = [
+        {"qid": "q1", "query": query, "run_id": run, "answer_text": "a", "response_length": 1, "nuggets": nuggets}
+        for run, query in (("r1", "What is skin?"), ("r2", "skin"))
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    assert main(["convert", str(tmp_path / "in.jsonl"), "--to", "bank", "-o", str(tmp_path / "bank.jsonl")]) == 0
+    assert load_bank(tmp_path / "bank.jsonl").query_texts == {"q1": "What is skin?"}
+
+
 def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = record("d1", {"q1/a": 4}, 1)
     more = [
@@ -329,6 +340,8 @@ def test_what_a_form_of_nuggets_cannot_hold_is_said(tmp_path: Path, capsys: pyte
     [
         RUBRICS,
         {"query_id": "q1", "query_text": "", "items": [{"question_id": "q1/a", "question_text": "a", "weight": -2}]},
+        # Weights as shares of 1 are as common.
+        {"query_id": "q1", "query_text": "", "items": [{"question_id": "q1/a", "question_text": "a", "weight": -0.5}]},
     ],
 )
 def test_a_penalty_is_no_nugget(tmp_path: Path, line: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -336,6 +349,25 @@ def test_a_penalty_is_no_nugget(tmp_path: Path, line: dict[str, Any], capsys: py
     assert main(["convert", str(tmp_path / "in.jsonl"), "--to", "nuggets", "-o", str(tmp_path / "out.jsonl")]) == 2
     assert "nuggets cannot hold the bank: a penalty would count for an answer that has it" in capsys.readouterr().err
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_of_two_values_of_a_query_the_first_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        {
+            "query_id": "q1",
+            "facet_id": facet,
+            "facet_text": facet,
+            "query_text": "skin",
+            "source": source,
+            "items": [item],
+        }
+        for facet, source in (("T", "ada"), ("U", "bob"))
+        for item in [{"nugget_id": f"q1/{facet}", "nugget_text": f"Skin {facet}."}]
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["convert", str(tmp_path / "in.jsonl"), "--to", "nuggets", "-o", str(tmp_path / "out.jsonl")]) == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text())["source"] == "ada"
+    assert "1 field of queries has two values (such as source); the first is kept" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("to", ["answers", "ragelo:answers"])

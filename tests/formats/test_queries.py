@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.queries import QUERIES, Limit, QueryFile, read_queries, read_query_file
 from tests.example_records import write_text
@@ -164,3 +165,13 @@ def test_a_table_says_what_it_cannot_hold(tmp_path: Path, caplog: pytest.LogCapt
     ]
     with pytest.raises(InputError, match="holds a tab or a line end"):
         QUERIES.write(tmp_path / "q.tsv", QueryFile({"q": "a\n"}))
+
+
+def test_topics_of_trec_as_a_table_of_two_columns_lose_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = write_text(tmp_path / "topics.xml", SGML)
+    assert main(["convert", str(topics), "-o", str(tmp_path / "q.tsv")]) == 0
+    assert read_queries(tmp_path / "q.tsv")["302"] == "Poliomyelitis and Post-Polio"
+    said = capsys.readouterr().err
+    assert "left out, as such files have no place for it: description of 2 rows, narrative of 1 row\n" in said

@@ -79,7 +79,7 @@ SUBMISSION = {
     "results": [
         {
             "topic_id": "131",
-            "answer": "Aspirin thins the blood [11, 12]. It may help Dr. Smith [13,11]. [16] It is cheap [sic].",
+            "answer": "Aspirin thins the blood [11, 12]. It may help Dr. Smith [13,11]. [16, 17] It is cheap [sic].",
             "references": ["11", "12", "13"],
             "note": "kept",
         },
@@ -124,9 +124,9 @@ def test_one_object_of_biogen_2024_is_read_with_the_ids_of_its_text(
         first, second = read_answers(path)
     assert (first.query_id, first.run_id) == ("131", "nlm-1")
     assert first.sentences == ("Aspirin thins the blood.", "It may help Dr. Smith.", "It is cheap [sic].")
-    # 16 stands behind the end of its sentence, which the track discards.
+    # 16 and 17 stand behind the end of their sentence, which the track discards.
     assert first.citations == (("11", "12"), ("13", "11"), ())
-    assert "1 citation stands behind the end of a sentence" in caplog.text
+    assert "2 citations stand behind the end of a sentence" in caplog.text
     assert (second.sentences, second.citations) == (("Nobody knows.",), ((),))
 
 

@@ -14,6 +14,7 @@ from rubric_measures.formats.queries import QUERIES
 from rubric_measures.formats.specs import Field, Spec, number, text
 from rubric_measures.formats.tables import rows_of
 from rubric_measures.types.entities import Preference
+from tests.example_records import write_text
 
 # As a format of another package says it.
 NUMBERED: Spec[list[dict[str, Any]]] = Spec(
@@ -197,3 +198,9 @@ GAMES = [
     Preference("q2", "x", "y", None, "failed", grader="openai:judge", note="no reply"),
     Preference("q2", "x", "y", "b", grader="human:ada"),
 ]
+
+
+def test_a_row_of_columns_as_pandas_writes_them_is_called_by_its_number(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "t.json", '{"question": {"0": "Why?", "1": ""}, "answer": {"0": "So.", "1": "No."}}')
+    with pytest.raises(FormatError, match=r"t.json:2: question"):
+        read_answer_table(path)
