@@ -270,6 +270,17 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
         rubric_measures.score(rubric_measures.load(path, TestBank({})))
 
 
+def test_of_two_items_of_one_text_the_first_is_the_one_that_was_assigned(tmp_path: Path) -> None:
+    path = _write(tmp_path, [_line("q", "a", [("x", None, "support")])])
+    items = [
+        RubricItem(f"q/{number}", "q", "x", "nugget", importance=importance)
+        for number, importance in enumerate(("vital", "okay"))
+    ]
+    found = _scores(path, bank=TestBank({"q": tuple(items)}))["a"]
+    # V: the one vital nugget; A: one of two.
+    assert [found[f"Nugget{which}(rel=2,strict=True)"]["q"] for which in "VA"] == [1.0, 0.5]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

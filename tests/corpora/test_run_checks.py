@@ -142,6 +142,9 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     # The first three are judged.
     ("rag26", [0, 1, "shard_00001_2", "shard_00001_21"], (0, "answer", 1, "citations"),
      "1 warning citations: answer[1].citations has 4; the most is 3"),
+    # By its place, and by its id.
+    ("rag26", [0, "shard_00001_2"], (0, "answer", 1, "citations"),
+     "1 warning cited_twice: answer[1].citations cites shard_00001_2 twice"),
     ("biogen25a", [1, 2, 3, 4], (0, "answer", 0, "contradicted_citations"),
      "1 warning citations: answer[0].contradicted_citations has 4; the most is 3"),
     ("biogen25a", [5], (0, "answer", 0, "supported_citations"),

@@ -140,6 +140,14 @@ def test_ranks_count_where_scores_disagree_and_that_is_said(caplog: pytest.LogCa
     ]
 
 
+def test_a_document_without_a_record_has_no_score_though_others_are_below_0(caplog: pytest.LogCaptureFixture) -> None:
+    """Rerankers give logits: 0 would stand between these two, as a score that nobody gave."""
+    [run] = runs_of_records(records((1, 0.9, "a"), (3, -0.5, "c")), "g")
+    assert list(run.rankings["q1"].doc_ids) == ["a", "no-record-2", "c"]
+    assert list(run.rankings["q1"].scores) == [1, 1 / 2, 1 / 3]
+    assert "g: 1 ranking has the scores 1 / rank, as their own do not give the order" in caplog.messages
+
+
 def test_a_leaderboard_says_that_ranks_and_scores_disagree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [group] = records((1, 0.2, "a"), (2, 0.9, "b"), (4, 0.1, "c"))
     lines = [["q1", [one.as_json() for one in group.passages]]]
