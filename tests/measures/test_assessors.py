@@ -88,6 +88,14 @@ def test_assessors_stand_in_the_graders_place_and_it_is_said(
     ]
 
 
+def test_a_grade_that_waited_for_a_decision_waits_no_more_once_it_was_decided(tmp_path: Path) -> None:
+    waiting = {**by("ada", {"q1/a": 1, "q1/b": 2}), "details": {one: {"to_decide": True} for one in ("q1/a", "q1/b")}}
+    sets = [grade_set({"q1/a": 5, "q1/b": 5}), waiting, by("ada", {"q1/a": 4})]
+    path = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", sets, {"one": 1})]]])
+    [group] = load_graded(path)
+    assert grades_by_assessors(group.passages[0], None, None).to_decide == {"q1/b"}
+
+
 def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "one.run"
     run.write_text("q1 Q0 d1 1 2 one\nq1 Q0 d2 2 1 one\n")

@@ -210,12 +210,20 @@ def test_ids_that_differ_on_purpose_are_not_near(known: Sequence[str], lost: str
 
 
 def test_a_document_that_is_ranked_as_well_is_another_one() -> None:
-    both = {query: {**ranking, **{doc.upper(): 0.5 for doc in DOCS}} for query, ranking in a_run().items()}
-    assert not any(note.text.startswith("ids of") for note in board_of(graded(), both).notes)
+    # Behind all known documents, and each just before its own.
+    behind = {query: {**ranking, **{doc.upper(): 0.5 for doc in DOCS}} for query, ranking in a_run().items()}
+    before = {
+        query: {**ranking, **{doc.upper(): score + 0.5 for doc, score in ranking.items()}}
+        for query, ranking in a_run().items()
+    }
+    for both in (behind, before):
+        found = board_of(graded(), both, measures="RubricCover(rel=4)@20").notes
+        assert not any(note.text.startswith("ids of") for note in found)
 
 
-def test_a_query_that_no_run_ranks_is_said_once_and_one_that_some_lack_of_these() -> None:
-    runs = [a_run(), a_run(shift=1), a_run(shift=2)]
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_query_that_no_run_ranks_is_said_once_and_one_that_some_lack_of_these(count: int) -> None:
+    runs = [a_run(shift=number) for number in range(count)]
     for run in runs:
         del run["q07"]
     del runs[1]["q02"]
@@ -364,20 +372,27 @@ def test_labels_without_ratings_and_places_of_one_rank_are_named(
 
 
 @pytest.mark.parametrize(
-    ("run_ids", "alike"), [(("one", "other"), "one and other"), (("one", "other", "third"), "one and other and third")]
+    ("run_ids", "queries", "alike"),
+    [
+        (("one", "other"), 8, "one and other"),
+        (("one", "other", "third"), 8, "one and other and third"),
+        (("one", "other"), 4, "one and other"),
+        # So few may be answered alike by chance.
+        (("one", "other"), 3, ""),
+    ],
 )
 def test_the_same_answers_under_several_names_are_one_note(
-    run_ids: tuple[str, ...], alike: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    run_ids: tuple[str, ...], queries: int, alike: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     nugget = {"text": "a fact", "importance": "vital", "assignment": "support"}
     rows = [
         {"qid": query_id, "run_id": run_id, "answer_text": f"of {query_id}", "nuggets": [nugget]}
-        for query_id in QUERIES
+        for query_id in QUERIES[:queries]
         for run_id in run_ids
     ]
     path = tmp_path / "assignments.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     rubric_measures.score(path, measures="NuggetV")
-    (note,) = [one for one in caplog.messages if "same answers" in one]
-    assert note.endswith(f"runs {alike} give the same answers to all queries: is one another run?")
+    notes = [one.partition(": ")[2] for one in caplog.messages if "same answers" in one]
+    assert notes == [f"runs {alike} give the same answers to all queries: is one another run?"] * bool(alike)
