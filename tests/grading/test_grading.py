@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import GradingError, InputError, UnknownNameError
 from rubric_measures.grading.asking import (
     Asker,
     Asking,
@@ -124,6 +124,33 @@ def test_an_unreadable_reply_is_drawn_again_past_the_cache() -> None:
     assert grade_of_items(entry) == {"q/one?": 2}
     assert (report.run.redrawn, report.run.calls) == (1, 2)
     assert entry.details == {"q/one?": {"retries": 1}}
+
+
+def test_a_run_ends_with_the_last_of_its_first_replies_where_nobody_can_read_one() -> None:
+    backend, bank = ScriptedBackend([rule("hm")]), bank_of("one?", "two?", "three?")
+
+    def run(most: int) -> GradedPassage:
+        grader = GradingEngine(backend, bank, (RATING,), Asking(), give_up_after=most)
+        with ReplyCache(":memory:") as cache:
+            groups = [QueryPassages("q", [passage()])]
+            [group] = list(grader.grade_records(groups, LocalRunner(backend, cache), GradingReport()))
+        return group.passages[0]
+
+    with pytest.raises(GradingError, match="none of the first 3 replies can be read"):
+        run(3)
+    assert set((only_set(run(4)).item_status or {}).values()) == {"unparsed"}
+
+
+@pytest.mark.parametrize("status", ["failed", "refused"])
+def test_a_grade_in_front_of_the_cut_stays_where_no_longer_reply_comes(status: Any) -> None:
+    """A provider may refuse the second time what it began to answer."""
+
+    def answer(request: Request) -> Reply:
+        is_first = request.options["max_tokens"] == 64
+        return Reply("4: it", "truncated", error="cut") if is_first else Reply(None, status, error="said")
+
+    entry = only_set(grade(FunctionBackend(answer), bank_of("one?"), RATING))
+    assert (grade_of_items(entry), entry.item_status) == ({"q/one?": 4}, {"q/one?": "truncated"})
 
 
 @pytest.mark.parametrize(

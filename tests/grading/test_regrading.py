@@ -167,6 +167,16 @@ def test_once_followed_nothing_is_left_to_do(graded: Path, capsys: pytest.Captur
     assert "2 grades of 3 passages" in capsys.readouterr().err
 
 
+def test_a_review_that_goes_on_while_its_edits_are_followed(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its bank marks all edits since it began; what was followed in the grades that go on is not paid for again."""
+    source = "graded.jsonl.gz"
+    for name in ("beta", "gamma", "alpha"):
+        folder = edited(graded, ("item_edit", {"key": f"q1/{name}", "text": f"What was {name}?"}))
+        capsys.readouterr()
+        source = regrade(folder, source=source, out=f"{name}.jsonl.gz").name
+        assert "2 grades of 3 passages (5 more were there already)" in capsys.readouterr().err
+
+
 def test_split_merge_and_an_item_that_only_lost_a_comma(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = edited(
         graded,

@@ -202,6 +202,21 @@ def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> Non
     assert [request.messages[0].content for request in backend.seen] == ["c", "b"]
 
 
+def test_calls_of_a_run_that_broke_are_free_at_once(tmp_path: Path) -> None:
+    """In a notebook the process lives on: others are not to wait until its time runs out."""
+
+    def broken(request: Request) -> str:
+        raise OSError("no route to host")
+
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as mine, ReplyCache(path) as other:
+        other.owner = "elsewhere:1:a"
+        with pytest.raises(OSError, match="no route"):
+            list(LocalRunner(FunctionBackend(broken), mine).run((text, once(text)) for text in "ab"))
+        assert other.ask([ask("a"), ask("b")]).taken == {ask("a").key, ask("b").key}
+        assert [row.calls for row in mine.ledger()] == []
+
+
 def test_limits_hold_over_all_runs_of_a_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*inputs(tmp_path), "--cache", str(tmp_path / "c.sqlite"), "-o", str(tmp_path / "o.jsonl")]
     with running(replies=tmp_path / "replies.jsonl") as server:
