@@ -81,6 +81,12 @@ def test_correlate_text_and_missing_runs(boards, capsys) -> None:
     # The side that has no scores by query is not drawn again, and it is said.
     out = call(capsys, "correlate", wide, scores, "-m", "cover", "--coefficients", "kendall", "--rounds", 100)[1]
     assert "the leaderboard's queries are drawn again, and official scores are taken as given" in out
+    # Of two leaderboards one has other queries than the official one: what is taken as given is said then, too.
+    other = scores.with_name("other.txt")
+    other.write_text(re.sub(r" q(\d)", r" z\1", scores.read_text()))
+    more = ("-m", "cover", "--coefficients", "kendall", "--rounds", 100)
+    out = call(capsys, "correlate", scores, scores, other, *more)[1]
+    assert "the leaderboard's queries are drawn again, and official scores are taken as given" in out
     status, out, err = call(capsys, "correlate", official, wide, "--coefficients", "kendall", "--rounds", 0)
     assert status == 0
     assert "1 run not in the official leaderboard and left out (extra)" in err

@@ -231,3 +231,25 @@ def test_what_cannot_be_combined_is_one_line(
     assert said in errors
     assert errors.count("\n") == 1
     assert not output.exists()
+
+
+def reviewed(path: Path) -> str:
+    """Of A and B, and of Ada, who graded in sight of A's grades and changed one."""
+    of = {"A": {"i1": 5, "i2": 4}, "B": {"i1": 1, "i2": 4}, "human:ada": {"i1": 0}}
+    seen = PromptInfo(prompt_class="HumanReview", scale=[0, 5], covers=4, partial=3)
+    entries = [
+        ItemGradeSet.build(grades, answers=[], llm=name, prompt_info=seen if name == "human:ada" else RATED)
+        for name, grades in of.items()
+    ]
+    write_graded(path, [QueryPassages("q1", [passage("d1", entries)])])
+    return str(path)
+
+
+def test_a_panel_with_final_grades_of_a_review_says_what_was_in_sight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = reviewed(tmp_path / "graded.jsonl"), tmp_path / "panel.jsonl"
+    both = ("--grader", "human:ada", "--grader", "A", "--by", "prefer")
+    status, _, err = out_of(capsys, "combine", path, *both, "-o", out)
+    assert status == 0 and grades_of(str(out), "panel:prefer") == {"d1": {"i1": 0, "i2": 4}}
+    assert "final grades of a review were settled with the grader's in sight" in err
