@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, read_bank
-from rubric_measures.measures.grade_sets import Grader
+from rubric_measures.measures.grade_sets import Grader, grades_by_assessors
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import open_review
 from rubric_measures.review.queues import (
@@ -329,6 +329,14 @@ def test_a_changed_grade_leaves_the_first_blind_one_to_agreement(material: Mater
     assert (said.first, said.blind, said.grade, said.final) == (0, True, 0, None)
 
 
+def test_to_have_looked_is_nothing_to_take_back(store: ReviewStore) -> None:
+    store.grade("ada", A, 4, 4)
+    store.look("ada", [A, B])
+    undone = store.undo("ada")
+    assert undone is not None and undone.kind == "grade"
+    assert A not in store.snapshot().grades or "ada" not in store.snapshot().grades[A]
+
+
 def test_export_appends_and_a_second_export_repeats_nothing(
     folder: Path, material: Material, store: ReviewStore
 ) -> None:
@@ -341,6 +349,10 @@ def test_export_appends_and_a_second_export_repeats_nothing(
     assert sets[:2] == (material.groups[0].passages[0].exam_grades or [])
     again = load_material(paths[0], paths[1], Grader("model"))
     assert next(corrected_groups(again, store.snapshot())).passages == after[0].passages
+    # Beside a grade that is there already a further one of the same passage is new.
+    store.grade("ada", B, 1, 1)
+    [more, *_] = next(corrected_groups(again, store.snapshot())).passages
+    assert grades_by_assessors(more, None, None).by_assessor["human:ada"] == {"q1/a": 4, "q1/b": 1}
     assert load_bank(paths[1]) == material.bank
     assert read_bank(paths[1])[0].items == read_bank(folder / "bank.jsonl")[0].items
     with pytest.raises(InputError, match="another folder"):
