@@ -286,6 +286,23 @@ def test_contexts_show_whether_what_is_missing_was_retrieved(tmp_path: Path) -> 
         rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", contexts=True)
 
 
+def test_a_context_that_just_covers_a_fact_has_it(tmp_path: Path) -> None:
+    """The grade 4 covers on the scale 0 to 5: of an answer, and of what was retrieved for it."""
+    model = scripted(tmp_path, {"contains": ["little violet"], "reply": "4"}, {"reply": "2"})
+    row = {"id": "q1", "question": QUESTION, "system": "half", "answer": "Air scatters."}
+    bank = [{"query_id": "q1", "text": "What of the eyes?", "kind": "question"}]
+    result = rubric_measures.evaluate_answers(
+        [{**row, "contexts": ["Our eyes see little violet."]}],
+        bank=bank,
+        model=model,
+        contexts=True,
+        prompt="QuestionSelfRatedUnanswerablePromptWithChoices",
+        output=tmp_path / "out",
+    )
+    assert means(result) == {"half": 0}
+    assert list(result.retrieved.values()) == [True]
+
+
 OPPOSITE = """
 name = "SaidOrOpposite"
 target = "nugget"
