@@ -514,12 +514,13 @@ class Asker:
 
     def _read_reply(self, reply: Reply, count: int | None) -> ReadReply:
         # Half a surrogate pair, which no file can hold, is shown as a question mark.
-        text = None if reply.text is None else reply.text.encode("utf-8", "replace").decode("utf-8")
-        if reply.status in ("failed", "refused") or text is None:
+        said = reply.text or "", reply.error, str(reply.raw.get("thinking") or "") if reply.raw else ""
+        text, error, given = [one.encode("utf-8", "replace").decode("utf-8") for one in said]
+        if reply.status in ("failed", "refused") or reply.text is None:
             status: GradeStatus = "failed" if reply.status == "ok" else reply.status
-            return ReadReply(None, status, text or "", reply.error or "the model gave no reply")
+            return ReadReply(None, status, text, error or "the model gave no reply")
         answer = self._answer(text, count)
-        if given := str(reply.raw.get("thinking") or "") if reply.raw else "":
+        if given:
             answer = answer._replace(thinking="\n".join(filter(None, (given, answer.thinking))))
         if reply.raw and self._labels and count is None and answer.value is not None:
             found = distribution_of_reply(reply.raw, self._labels, lambda label: self._answer(label, count).value)
@@ -528,7 +529,7 @@ class Asker:
                 answer = answer._replace(distribution=found)
         if reply.status == "truncated":
             # A verdict in front of the cut is kept, and marked.
-            return answer._replace(status="truncated", note=reply.error or "the reply or the prompt was cut")
+            return answer._replace(status="truncated", note=error or "the reply or the prompt was cut")
         return answer
 
     def _make_answer(self, text: str, count: int | None) -> ReadReply:

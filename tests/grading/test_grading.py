@@ -29,7 +29,14 @@ from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, Scri
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, provenance_of
+from rubric_measures.records.models import (
+    GradedPassage,
+    ItemGradeSet,
+    QueryPassages,
+    grade_of_items,
+    provenance_of,
+    write_graded,
+)
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
 from rubric_measures.types.scales import Message
 from tests.example_records import bank_from_items
@@ -83,6 +90,14 @@ def test_half_a_surrogate_pair_of_a_reply_is_written_as_a_question_mark() -> Non
     entry = only_set(grade(FunctionBackend(lambda request: said), bank_of("one?"), RATING, explain=True))
     assert entry.answers == [("q/one?", said.replace("\ud83d", "?"))]
     assert entry.details == {"q/one?": {"reason": "a? b"}}
+
+
+@pytest.mark.parametrize("status", ["failed", "refused", "truncated", "ok"])
+def test_records_of_broken_errors_and_thoughts_are_written(tmp_path: Path, status: Any) -> None:
+    reply = Reply("4" * (status == "ok"), status, "bad \ud83d", raw={"thinking": "hm \ud83d"})
+    graded = grade(FunctionBackend(lambda request: reply), bank_of("one?"), RATING)
+    write_graded(tmp_path / "g.jsonl", [QueryPassages("q", [graded])])
+    assert ("hm ?" if status == "ok" else "bad ?") in (tmp_path / "g.jsonl").read_text(encoding="utf-8")
 
 
 def test_every_status_is_a_record_and_no_number() -> None:
