@@ -258,7 +258,7 @@ def graded_shares(board: Leaderboard) -> dict[str, dict[str, float]]:
     """
     from rubric_measures.measures.measure import is_standard
 
-    names = [name for name in board.measures if not is_standard(name)] or board.measures
+    names = [name for name in board.measures if not (board.inputs.qrels and is_standard(name))] or board.measures
     return {
         run_id: {name: share for name in names if (share := row[name].coverage) is not None}
         for run_id, row in board.cells.items()
@@ -306,20 +306,6 @@ def _exactness(board: Leaderboard) -> Iterator[str]:
         yield f"not exact, as grades that some runs need were never asked or failed: {', '.join(board.inexact)}"
 
 
-def _board_data(board: Leaderboard, places: int = 4) -> Table:
-    """A row a run, best first, with one column each for mean, standard error and coverage by a measure."""
-    heads = [Column("run_id", is_left=True)]
-    for name in board.measures:
-        heads += [Column(name, places), Column(f"stderr:{name}", places), Column(f"coverage:{name}")]
-    rows: list[list[tables.Cell]] = []
-    for run_id in board.ranking():
-        cells = (board.cells[run_id][name] for name in board.measures)
-        rows.append([run_id, *chain(*((cell.mean, cell.standard_error, cell.coverage) for cell in cells))])
-        rows[-1] += [] if board.checks is None else board.checks.cells.get(run_id, [None] * 5)
-    heads += [] if board.checks is None else [Column(f"check:{name}") for name in board.checks.names]
-    return Table(heads, rows)
-
-
 def board_content(board: Leaderboard) -> dict[str, Any]:
     """The JSON of a leaderboard (docs/json.md), with all digits, the values of all queries and the signature."""
     kept = KeptBoard(
@@ -361,9 +347,14 @@ def _failures_tables(board: Leaderboard, places: int) -> list[Table]:
 
 
 def board_report(board: Leaderboard, places: int = 4) -> Report:
-    """The leaderboard in all forms."""
-    return Report(
-        board_tables(board, places),
-        [_board_data(board, places)],
-        lambda: board_content(board),
-    )
+    """The leaderboard in all forms; for programs one column each for mean, standard error and coverage by a measure."""
+    heads = [Column("run_id", is_left=True)]
+    for name in board.measures:
+        heads += [Column(name, places), Column(f"stderr:{name}", places), Column(f"coverage:{name}")]
+    rows: list[list[tables.Cell]] = []
+    for run_id in board.ranking():
+        cells = (board.cells[run_id][name] for name in board.measures)
+        rows.append([run_id, *chain(*((cell.mean, cell.standard_error, cell.coverage) for cell in cells))])
+        rows[-1] += [] if board.checks is None else board.checks.cells.get(run_id, [None] * 5)
+    heads += [] if board.checks is None else [Column(f"check:{name}") for name in board.checks.names]
+    return Report(board_tables(board, places), [Table(heads, rows)], lambda: board_content(board))

@@ -376,7 +376,7 @@ def with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Meas
     """
     # The scale said the levels of our measures, and so their names.
     named = iter(ours.measures)
-    measures = [str(one) if str(one) in official.measures else next(named) for one in asked]
+    measures = [str(one) if str(one) in official.measures else next(named) for one in dict.fromkeys(asked)]
     inputs = BoardInputs(
         ours.inputs.grades,
         {run: texts_digest((ours.inputs.runs[run], official.inputs.runs[run])) for run in ours.inputs.runs},

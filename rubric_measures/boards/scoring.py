@@ -182,6 +182,8 @@ class Scoring:
         overall: bool,
         queries: Mapping[str, QueryGrades] = MappingProxyType({}),
     ) -> None:
+        # Over labels of passages AP and AP(rel=1) are one: the level is no scale's.
+        measures = [one for at, one in enumerate(measures) if is_supported(one) or one not in measures[:at]]
         measure_names(measures)
         self.plan = Plan(measures, given or "expected")
         self.order: dict[str, list[str]] = {}

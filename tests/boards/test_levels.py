@@ -82,6 +82,10 @@ def test_the_level_that_was_written_counts_also_where_it_is_that_of_ir_measures(
     Path("own.qrels").write_text("q1 0 d0 1\n")
     assert main(["evaluate", "own.qrels", "a.run", "AP(rel=1)", "AP"]) == 0
     assert set(capsys.readouterr().out.splitlines()) == {"AP\t1.0000"}
+    names = ["AP(rel=1)", "AP", "RubricCover"]
+    assert rubric_measures.score("own.qrels", "a.run", names[:2], notes=False).measures == ["AP"]
+    board = rubric_measures.score(grades, "a.run", names, qrels="own.qrels", notes=False)
+    assert board.measures == ["AP", "RubricCover(rel=4)"]
 
 
 def test_plain_judgments_over_subtopics_keep_the_level_of_ir_measures(
