@@ -404,7 +404,8 @@ def distinct_run_names(
     names = [run_of_file(os.fspath(path)) if tag in shared else tag for tag, path in zip(tags, paths, strict=True)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(f"two runs are called {twice[0]!r}, by tag and by file; rename one")
+        files = ", ".join(path_name(path) for name, path in zip(names, paths, strict=True) if name == twice[0])
+        raise InputError(f"{files}: two runs are called {twice[0]!r}, by tag and by file; rename one")
     if shared:
         count = sum(tag in shared for tag in tags)
         text = f"{count} runs share the tag {min(shared)}; runs that share a tag are called after their files"

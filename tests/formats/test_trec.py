@@ -139,7 +139,7 @@ def test_a_run_with_comments_is_the_run_without(folder: Path, capsys: pytest.Cap
 
 
 def test_the_same_name_by_tag_and_file_is_refused() -> None:
-    with pytest.raises(InputError, match="two runs are called 'x', by tag and by file"):
+    with pytest.raises(InputError, match=r"^a/x.run, b/x.run: two runs are called 'x', by tag and by file"):
         distinct_run_names(["t", "t"], ["a/x.run", "b/x.run"])
     with pytest.raises(InputError, match="two runs are called 'x'"):
         distinct_run_names(["x", "t", "t"], ["1.run", "x.run", "3.run"])
