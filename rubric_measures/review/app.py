@@ -381,7 +381,9 @@ def serve(review: Review, *, bind: str = "127.0.0.1:8642", allow_remote: str | N
     listener = listen(host, port)
     given = {query_id for queries in review.assignments.values() for query_id in queries}
     graded = dict.fromkeys(cell.query_id for cell in review.material.cells)
-    left = [query_id for query_id in graded if given and query_id not in given]
+    # Who was given nothing works on all.
+    others = review.default_assessor and review.default_assessor not in review.assignments
+    left = [query_id for query_id in graded if given and not others and query_id not in given]
     text = "%d queries (such as %s) were given to nobody: an audit waits there for good; give each query to somebody"
     warn(text, len(left), *left[:1], settings=("assign",))
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
