@@ -19,7 +19,6 @@ from rubric_measures.base.files import path_name
 from rubric_measures.corpora.bridges import read_entries
 from rubric_measures.formats.banks import BankEntry, bank_of_entries
 from rubric_measures.formats.judged import read_as_records
-from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
     HUMAN,
@@ -32,7 +31,7 @@ from rubric_measures.measures.grade_sets import (
 )
 from rubric_measures.records import models
 from rubric_measures.review.store import AssessorGrade, CellKey, Snapshot, adjudicated
-from rubric_measures.types.entities import RubricItem, TestBank, bank_content
+from rubric_measures.types.entities import RubricItem, TestBank, bank_content, by_rank
 from rubric_measures.types.scales import HELD, SELF_RATING, Scale, known_scale
 from rubric_measures.verification.graders import by_machines
 
@@ -235,13 +234,20 @@ def load_material(
     prompts = prompt_cells(grade_sets(machine))
     grader = f"{found.llm} {prompts.get(found, f'{found.prompt_class} [{found.grade_set}]')}".strip()
     waiting, stale = stale_items(machine, the_bank, lambda entry: models.grade_set_key(entry) == found)
-    runs = {run.run_id: run.with_scores() for run in runs_of_records(groups, name)}
-    material = Material(the_bank, entries, queries, groups, grader, name, waiting, stale, scale, rankings=runs)
+    rankings: dict[str, dict[str, Sequence[str]]] = {}
+    material = Material(the_bank, entries, queries, groups, grader, name, waiting, stale, scale, rankings=rankings)
     for group in groups:
+        places: dict[str, list[tuple[int, float, str]]] = {}
         for passage in group.passages:
+            for place in passage.rankings:
+                if place.query_id == group.query_id:
+                    places.setdefault(place.method, []).append((place.rank, place.score, passage.doc_id))
             # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
             if queries[group.query_id][passage.doc_id].grades:
                 _hear_assessors(material, group.query_id, passage, found.kind)
+        for run_id, of_run in places.items():
+            doc_ids, _ = by_rank(of_run, f"{name}: query {group.query_id!r}", run_id)
+            rankings.setdefault(run_id, {})[group.query_id] = doc_ids
     return material
 
 

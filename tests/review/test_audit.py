@@ -284,6 +284,19 @@ def test_runs_of_records_without_rankings_are_not_settled(tmp_path: Path) -> Non
         open_review(str(graded), bank, settle=[("new", "old")])
 
 
+def test_equal_scores_of_ranked_passages_are_no_concern_of_a_review(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    graded, bank = make_files(tmp_path)
+    tied = tmp_path / "tied.jsonl"
+    tied.write_text(re.sub(r'"score": ?[0-9.]+', '"score": 1.0', Path(graded).read_text()))
+    asked = []
+    for path in (graded, str(tied)):
+        with closing((review := open_review(path, bank)).store):
+            asked.append(asked_cells(review))
+    assert asked[0] == asked[1] and not caplog.messages
+
+
 def test_too_few_queries_are_said_before_the_audit_begins(tmp_path: Path) -> None:
     """The example has nine."""
     for name in ("graded.jsonl.gz", "questions.jsonl"):
