@@ -304,7 +304,8 @@ def select_queries(
     left_out = sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out)
     if left_out:
         note_left_out(left_out)
-    selector.note_counts()
+    if selector.counts.total() or selector.asked_for or selector.wanted.assessors is not None:
+        selector.note_counts()
     if selector.strangers and not keep_ranks:
         warn("%s: %d rankings name another query and were left out", name, selector.strangers)
 
