@@ -127,7 +127,7 @@ def review(opened: Call, serve: Call, *, show_grades: bool = False, export: str 
     with paused_collector():
         made: Review = opened(blind=not show_grades)
     try:
-        if export and not made.store.events():
+        if export and all(one.kind == "look" for one in made.store.events()):
             # As of records that were moved or copied without it.
             problem = "holds nothing that assessors did, so there is nothing to export; name the review's state file"
             raise InputError(f"{made.store.path}: {problem}", settings=("state",))

@@ -399,9 +399,12 @@ def test_files_can_be_made_without_a_server(
     assert "no texts of queries" not in capsys.readouterr().err
     bare = [{key: value for key, value in entry.items() if key != "query_text"} for entry in BANK]
     write_lines(folder / "bank.jsonl", bare)
-    # Records that were moved have no state beside them.
+    # Records that were moved have no state beside them; and who only looked at a report did nothing to export.
     assert main([*common, "--export", str(folder / "new")]) == 2 and not (folder / "new").exists()
     said = capsys.readouterr().err
+    with closing(open_review(common[1], common[3], grader="model").store) as looked:
+        looked.look("ada", [A])
+    assert main([*common, "--export", str(folder / "new")]) == 2 and not (folder / "new").exists()
     assert "bank.jsonl: has no texts of queries, so assessors see ids; give them" in said
     assert "graded.jsonl.gz.review.sqlite: holds nothing that assessors did, so there is nothing to export" in said
 
