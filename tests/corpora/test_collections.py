@@ -111,6 +111,13 @@ def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
     assert tuple(load_collection(with_grades).judgments[0]) == ("q1", "d1", 2, "0")
 
 
+def test_a_document_of_records_has_one_text(tmp_path: Path) -> None:
+    groups = [QueryPassages(name, [GradedPassage(doc_id="d", text=f"text of {name}")]) for name in ("q1", "q2")]
+    write_graded(tmp_path / "graded.jsonl", groups)
+    with pytest.raises(InputError, match=r"graded.jsonl: document 'd' has two texts in different queries"):
+        list(load_collection(tmp_path / "graded.jsonl").docs_iter())
+
+
 def test_records_as_a_collection(with_grades: Path) -> None:
     made = load_collection(with_grades / "graded.jsonl.gz")
     assert [tuple(doc) for doc in made.docs_iter()] == [("d1", "text 1"), ("d2", "text 2")]

@@ -258,6 +258,16 @@ def test_records_to_a_table_and_back(files: Path) -> None:
     assert (files / "piped.csv").read_text() == table.read_text()
 
 
+def test_what_is_odd_in_records_that_are_gone_through_twice_is_said_once(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = record("d1", {"q1/a": 4}, 1)
+    one["exam_grades"][0]["self_ratings"] *= 2
+    (files / "twice.jsonl").write_text(json.dumps(["q1", [one]]) + "\n")
+    assert run(files, "twice.jsonl", "-o", str(files / "grades.csv")) == 0
+    assert capsys.readouterr().err.count("1 grade names an item that its grade set has graded before") == 1
+
+
 def test_records_to_runs(files: Path) -> None:
     folder = files / "runs"
     folder.mkdir()
