@@ -753,7 +753,8 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
         FormatError: a file is no run.
         InputError: there is no run, a run is none, or two have one name.
     """
-    runs = [runs] if isinstance(runs, str | os.PathLike | Run) else _kept(runs)
+    runs = [runs] if isinstance(runs, str | os.PathLike | Run) else runs
+    runs = runs if isinstance(runs, list | tuple) else _kept(runs)
     if isinstance(runs, list | tuple) and runs and all(isinstance(one, str | os.PathLike) for one in runs):
         return list(map(os.fspath, runs))
     if not isinstance(runs, Iterable):
