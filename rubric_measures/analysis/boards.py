@@ -400,7 +400,7 @@ def _official_of(
 def _checks(board: Leaderboard, known: Grades, runs: Runs | None) -> LeaderboardChecks:
     """What can be wrong beneath a board, from its grades and the files of its runs once more."""
     if runs is None or any(isinstance(run, Run) for run in run_list(runs)):
-        raise InputError("checks look at run files, which convert writes of records", settings=("checks",))
+        raise InputError("checks need run files: make them of the records with convert", settings=("checks",))
     measures = parse_measures(board.measures)
     if board.inputs.qrels:
         # The grades say nothing of official measures.

@@ -385,9 +385,9 @@ class FactDiff(Reported):
 
     @property
     def not_counted(self) -> str:
-        """What `worse` leaves open: facts lost by runs that are not among them, and what was not compared."""
+        """What makes no run `worse`: facts lost where the interval holds 0, and what was not compared."""
         said = [
-            f"{counted(lost, 'lost fact')} of {run.after} (no interval of {run.comparison.measure} below 0)"
+            f"{counted(lost, 'lost fact')} of {run.after} ({run.comparison.measure} is not known to be lower)"
             for run in self.runs
             if run not in self.worse and (lost := run.count("lost"))
         ]

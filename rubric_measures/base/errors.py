@@ -97,7 +97,7 @@ _CLAUSE = (
     r"(?:\([^()]*\)|(?!, (?:so|as|or|which) )[^;:()])*"
 )
 _VERBS = "belong|come|count|cover|differ|hold|name|need|point|read|repeat|score|share|stand|wait"
-_VERB = rf"\([^()]*\)|(?<!not )(?<!they )(?<!s that )\b(are|were|have|do|their|(?<!1 )(?:{_VERBS}))\b"
+_VERB = rf"\([^()]*\)|(?<!not )(?<!be )(?<!they )(?<!s that )\b(are|were|have|do|their|(?<!1 )(?:{_VERBS}))\b"
 _THEY = rf"\([^()]*\)|\bthey (are|were|have|do|can|may|{_VERBS})\b"
 _OF_ONE = {"are": "is", "were": "was", "have": "has", "do": "does", "their": "its", "can": "can", "may": "may"}
 
@@ -111,6 +111,8 @@ def in_number(text: str) -> str:
     '1 document is not in the collection; it can be skipped'
     >>> in_number("2 grades left out: their 1 queries are not in the bank")
     '2 grades left out: their 1 query is not in the bank'
+    >>> in_number("1 replies could not be read")
+    '1 reply could not be read'
     """
 
     def verb(found: re.Match[str]) -> str:

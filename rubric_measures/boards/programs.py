@@ -484,8 +484,8 @@ def score_workbench(
     program, cutoffs = "the Rubric workbench's program", {measure.params.get("cutoff") for measure in measures}
     covers = [one for one in measures if one.NAME in ("RubricCover", "nRubricCover") and not one["judged_only"]]
     if None in cutoffs or len(cutoffs) > 1 or len(covers) < len(measures):
-        known = "knows RubricCover and nRubricCover, and cuts rankings by rank; write one cutoff, as in RubricCover@20"
-        raise MeasureError(f"{program} {known}")
+        known = "knows RubricCover and nRubricCover without judged_only, and cuts rankings by rank"
+        raise MeasureError(f"{program} {known}; write one cutoff, as in RubricCover@20")
     (cutoff,) = cutoffs
 
     def cut(query: RecordQuery) -> RecordQuery:

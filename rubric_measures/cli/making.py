@@ -102,7 +102,7 @@ def answers(
         return status
     for one in made.diff.worse:
         logging.getLogger("rubric_measures").error("%s", str(one).replace("\n", "; "))
-    warn("--fail-if-worse leaves open: %s", made.diff.not_counted or 0)
+    warn("not counted by --fail-if-worse: %s", made.diff.not_counted or 0)
     return 3 if made.diff.worse else status
 
 

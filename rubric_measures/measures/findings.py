@@ -34,7 +34,7 @@ DROPPED = (
 )
 # So many grades or documents, or queries, have to be odd.
 _MANY, _QUERIES = 20, 4
-# Of so few ids without grades one is odd that is written in another way; of more, three are.
+# Where a run has so few ids without a grade, one that looks like a graded id is told; where it has more, from three on.
 _FEW = 10
 # What right grades show less often is no chance.
 _CHANCE = 0.001

@@ -87,6 +87,8 @@ def _of_user(path: str) -> Prompt:
         entry = {"scale": [0, 1], "labels": ["No", "Yes"], **entry}
     entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
     name = entry.pop("name", PurePath(path).stem)
+    if not isinstance(name, str):
+        raise FormatError(f"expected a text; found {name}", path=path, field="name")
     made = typed(Prompt, {**entry, "prompt_class": name}, path)
     if problem := _problem_of(made):
         raise FormatError(problem, path=path)

@@ -68,7 +68,7 @@ def test_qrels_equal_the_program(golden: Path, name: str, label: str) -> None:
 def test_other_measures_are_refused() -> None:
     with pytest.raises(MeasureError, match="cuts rankings by rank; write one cutoff"):
         score_workbench([], [RubricCover(rel=4)])
-    with pytest.raises(MeasureError, match="knows RubricCover"):
+    with pytest.raises(MeasureError, match="nRubricCover without judged_only"):
         score_workbench([], [RubricCover(rel=4, judged_only=True) @ 20])
 
 

@@ -204,6 +204,7 @@ def write(folder: Path, text: str) -> str:
         ('target = "question"\n', "mine.toml: text: required field is missing"),
         (GOOD.replace("[0, 3]", "[0]"), r"mine.toml: scale\[1\]: required field is missing"),
         (GOOD + "colour = 1\n", "mine.toml: .*colour"),
+        (GOOD + "name = 5\n", "mine.toml: name: expected a text; found 5"),
         (GOOD.replace("[0, 3]", "[3, 0]"), "a scale is .lowest, highest., two whole numbers"),
         (
             GOOD.replace("{passage}", "{text}").replace("{context}", "{topic}"),
