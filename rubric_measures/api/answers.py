@@ -49,6 +49,7 @@ from rubric_measures.types.entities import RubricItem, Signature, TestBank, cano
 
 if TYPE_CHECKING:
     import pandas
+    from ir_measures.measures import Measure
     from matplotlib.figure import Figure
 
     from rubric_measures.measures.grades import OnFailed
@@ -188,11 +189,11 @@ class EvaluatedAnswers:
         if diff.worse or not self.is_complete:
             raise AssertionError(str(diff) if self.is_complete else f"{_INCOMPLETE}\n{diff}")
 
-    def assert_at_least(self, measure: str, least: float, run: str | None = None) -> None:
+    def assert_at_least(self, measure: str | Measure, least: float, run: str | None = None) -> None:
         """Fails a test whose answers score too low, with the items that they miss.
 
         Args:
-            measure: `NuggetV`, say: one of the board.
+            measure: one of the board: `NuggetV`, say, by name or as an object.
             least: the least mean that passes.
             run: the run that has to pass; None for all.
 
@@ -203,7 +204,7 @@ class EvaluatedAnswers:
         # Pytest shows the line of the test, and not this one.
         __tracebackhide__ = True
 
-        gates = Gates({measure: least})
+        gates = Gates({str(measure): least})
         lines = [] if self.is_complete else [_INCOMPLETE]
         for one in self.runs if run is None else (run,):
             if failed := gates.failed(self.board, [one]):

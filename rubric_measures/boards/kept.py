@@ -243,7 +243,7 @@ class Gates:
 
     def __post_init__(self) -> None:
         for name, least in self.limits.items():
-            if not (isinstance(name, str) and isinstance(least, int | float)):
+            if not (isinstance(name, str) and hasattr(least, "__float__")):
                 raise InputError(f"{name!r}, {least!r}: expected the name of a measure, then the least mean")
             if least > 1 and all(map(is_supported, parse_measures(name))):
                 text = f"limit {name}={least:g}: {name} is 1 at most; write {least / 100:g} for {least:g} %"

@@ -97,6 +97,8 @@ def refuse_outside(settings: Any, **ranges: tuple[int, int]) -> None:
     """
     for name, (low, high) in ranges.items():
         value = getattr(settings, name)
+        if hasattr(value, "item"):  # numpy's, which JSON does not hold
+            object.__setattr__(settings, name, value := value.item())
         if value is not None and not (isinstance(value, int | float) and low <= value <= high):
             raise InputError(f"{name} is {value!r}; expected a number from {low} to {high}", settings=(name,))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from ir_measures import Qrel
 
 import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.boards.kept import Gates
+from rubric_measures.corpora.collections import example_folder
 
 QUERIES = tuple(f"q{number}" for number in range(10))
 
@@ -50,6 +52,16 @@ def test_a_limit_that_no_mean_reaches_is_refused() -> None:
         Gates({"NuggetV": 70})
     # Counts of ir_measures have no such end.
     assert Gates({"NumRet": 70, "NuggetV": 1}).limits == {"NumRet": 70, "NuggetV": 1}
+
+
+def test_numbers_of_numpy_and_measures_as_objects_are_taken() -> None:
+    result = rubric_measures.evaluate_answers(example_folder() / "answers.csv", model="lexical")
+    result.assert_at_least(rubric_measures.NuggetV, np.float32(0.1), "thorough")
+    with pytest.raises(AssertionError):
+        result.assert_at_least(rubric_measures.NuggetV(strict=True), np.float32(1))
+    assert rubric_measures.Calls(max_calls=np.int64(5), max_cost=np.float32(0.5)) == rubric_measures.Calls(
+        max_calls=5, max_cost=0.5
+    )
 
 
 def test_arguments_in_the_wrong_order_are_told() -> None:
