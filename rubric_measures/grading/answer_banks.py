@@ -124,7 +124,7 @@ def of_asked(bank: TestBank, asked: Questions) -> TestBank:
         raise InputError(f"{text}; queries are found by their ids, or by their texts", settings=("bank", "columns"))
     if others := [query_id for query_id in bank.items if query_id not in asked.texts]:
         text = f"no row answers {counted(len(others), 'query')} of the bank, which will score 0 ({some_of(others)})"
-        warn(f"{text}; give the bank without what is not to count", settings=("bank",))
+        warn(f"{text}; give a bank without them, or remove the bank.csv of an earlier run", settings=("bank", "output"))
     return TestBank(bank.items, {**asked.texts, **bank.query_texts}, bank.facet_texts, bank.edited)
 
 

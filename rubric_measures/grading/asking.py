@@ -459,7 +459,7 @@ class Asker:
         answers: list[ReadReply | None] = [None] * len(asks)
         longest: dict[int, int] = {}
         draws: dict[int, int] = {}
-        unread = {place: ask.unread for place, ask in enumerate(asks) if ask.unread}
+        unread = [ask.unread for ask in asks]
         open_ = list(range(len(asks)))
         while open_:
             requests = [self.request(asks[place], group, draws.get(place, 0), longest.get(place, 0)) for place in open_]
@@ -468,8 +468,8 @@ class Asker:
             for place, request, reply in zip(open_, requests, replies, strict=True):
                 answer = self._read_reply(reply, asks[place].labels)
                 if answer.status == "unparsed":
-                    unread[place] = (*unread.get(place, ()), request.key)
-                if place in unread:
+                    unread[place] += (request.key,)
+                if unread[place]:
                     answer = answer._replace(unread=unread[place])
                 if self.told is not None:
                     self.told(answer)

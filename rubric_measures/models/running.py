@@ -151,9 +151,9 @@ class Account:
 
     @property
     def is_unsure(self) -> bool:
-        """Whether nobody knows what a call costs, as none is answered; so that a call waits for those in flight.
+        """Whether a limit on the cost holds, and no call has been answered that would say what one costs.
 
-        Thoughts come on top of the longest reply, so there is no bound.
+        Then a call waits for those in flight. The longest reply is no bound, as a model's thoughts cost, too.
         """
         return self._limits_cost and self._stats.calls == self._stats.failed and not self._mean
 
@@ -206,10 +206,10 @@ class _Started(Generic[K, T]):
 
 
 class RunState(Iterator[Request], Generic[K, T]):
-    """The state of one run, for runners; its requests, as a backend pulls them.
+    """One run: its jobs, and the requests that they wait for. A backend iterates over it to get the requests.
 
-    The backend may look at `stop`, too: when that is set no further attempt shall begin, and it leaves those requests
-    unanswered that are not in flight.
+    A backend may look at `stop`: once it is set, no call and no further attempt begins, and only requests that are in
+    flight are answered.
     """
 
     def __init__(

@@ -57,7 +57,12 @@ def test_a_question_of_the_bank_that_no_row_answers_scores_0(capsys: pytest.Capt
     assert main(scored) == 0
     assert f" {re.findall('of thorough is ([0-9.]+)', err)[0]} " in capsys.readouterr().out
     assert main([*asked[:1], "results.csv", *asked[2:4], "--folder", "typed", "--bank", "typed.csv"]) == 0
-    assert "1 query of the bank, which will score 0 (Q09)" in capsys.readouterr().err
+    assert "1 query of the bank, which will score 0 (Q09); give a bank without them" in capsys.readouterr().err
+    # Nobody gave this one.
+    assert main([*asked[:4], "--folder", "report"]) == 0
+    err = capsys.readouterr().err
+    assert "report/bank.csv is used again; remove it to have it made anew" in err
+    assert "or remove the bank.csv of an earlier run (--bank, --folder)" in err
 
 
 @pytest.mark.usefixtures("folder")
