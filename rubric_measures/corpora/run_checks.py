@@ -15,14 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, defstruct, field
 
-from rubric_measures.base.errors import FormatError, counted, in_number, tell, warn
+from rubric_measures.base.errors import FormatError, counted, in_number, some_of, tell, warn
 from rubric_measures.base.json_text import json_texts, parse_json, typed
 from rubric_measures.base.tables import Report, Reported, Table, columns, in_lines
 from rubric_measures.corpora.loading import File, file_path, listed, named_files
 from rubric_measures.formats.answers import TrackRules, track_rules
 from rubric_measures.formats.queries import Limit, QueryFile, length_of
 
-_SHOWN, _BANK = 5, "nugget_bank"
+_BANK = "nugget_bank"
 Severity = Literal["error", "warning"]
 
 
@@ -86,10 +86,9 @@ class RunFile(Struct):
 Rows = Iterator[tuple[object, str, str]]
 
 
-def _listed(names: Sequence[object]) -> str:
+def _listed(names: Iterable[object]) -> str:
     """The first five names, each cut at 60 characters, and how many more there are."""
-    shown = ", ".join(name if len(name) <= 60 else name[:57] + "…" for name in map(str, names[:_SHOWN]))
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+    return some_of(name if len(name) <= 60 else name[:57] + "…" for name in map(str, names))
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
