@@ -1,6 +1,6 @@
 """Opening and writing files: gzip by content, `-` as a stream, BOM and line ends; output renamed into place.
 
-With the cyclic garbage collector paused while objects are read by the hundred thousand.
+With the cyclic garbage collector paused while objects are read by the hundred thousand. Databases that others use, too.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ import os
 import re
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.plugins import say_once
+
+if TYPE_CHECKING:
+    import sqlite3
 
 # Objects made in one pause that tell the loading of a file from the parsing of a line or of a piece of it.
 _MANY = 250_000
@@ -322,3 +326,30 @@ def is_gone(process: int) -> bool:
         except ProcessLookupError:
             return True
     return False
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether SQLite says that another program writes to a database now."""
+    # SQLITE_BUSY and SQLITE_LOCKED.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (5, 6)
+
+
+def use_wal(connection: sqlite3.Connection, patience: float) -> None:
+    """Lets others read a database while one writes. SQLite does not wait here for another program that begins with the
+    same file: it says at once that it is locked.
+
+    Args:
+        connection: to the database.
+        patience: how many seconds to wait.
+    """
+    import sqlite3
+
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("pragma journal_mode=wal")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_locked(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.02)

@@ -11,19 +11,15 @@ import itertools
 import json
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import open_binary, path_name
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _KINDS = {
     "str": "a text",
@@ -147,33 +143,6 @@ def stored_rows(kind: Any, rows: Iterable[Sequence[Any]], path: str) -> list[Any
 def damaged(path: str) -> FormatError:
     """The error of a database of ours that does not hold what we put there."""
     return FormatError("is damaged; go on with a copy that is whole, or name another file", path=path)
-
-
-def is_locked(error: Exception) -> bool:
-    """Whether SQLite says that another program writes to a database now."""
-    # SQLITE_BUSY and SQLITE_LOCKED.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (5, 6)
-
-
-def use_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """Lets others read a database while one writes. SQLite does not wait here for another program that begins with the
-    same file: it says at once that it is locked.
-
-    Args:
-        connection: to the database.
-        patience: how many seconds to wait.
-    """
-    import sqlite3
-
-    until = time.monotonic() + patience
-    while True:
-        try:
-            connection.execute("pragma journal_mode=wal")
-            return
-        except sqlite3.OperationalError as error:
-            if not is_locked(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.02)
 
 
 def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:

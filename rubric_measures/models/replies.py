@@ -26,8 +26,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from rubric_measures.base.errors import InputError, tell
-from rubric_measures.base.files import is_gone, path_name
-from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows, use_wal
+from rubric_measures.base.files import is_gone, path_name, use_wal
+from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
 from rubric_measures.models.base import Reply, Request
 
 

@@ -25,8 +25,8 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta, MsgspecError, convert, structs
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import path_name
-from rubric_measures.base.json_text import Finite, damaged, is_locked, parse_json, stored_rows, use_wal
+from rubric_measures.base.files import is_locked, path_name, use_wal
+from rubric_measures.base.json_text import Finite, damaged, parse_json, stored_rows
 from rubric_measures.formats.banks import OF_ITEMS, BankEntry, bank_entries, bank_of_entries, former_items
 from rubric_measures.records.models import Rating
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
