@@ -536,14 +536,8 @@ def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run
     strangers = rewritten = 0
     notes = Counter[str]()
     for group in groups:
-        places: dict[str, list[tuple[int, float, str]]] = {}
-        for passage in group.passages:
-            for place in passage.rankings:
-                if place.query_id == group.query_id:
-                    places.setdefault(place.method, []).append((place.rank, place.score, passage.doc_id))
-                else:
-                    strangers += 1
-        for run_id, of_run in places.items():
+        strangers += sum(place.query_id != group.query_id for one in group.passages for place in one.rankings)
+        for run_id, of_run in group.places.items():
             doc_ids, counts = by_rank(of_run, f"{say}query {group.query_id!r}", run_id)
             notes.update(counts)
             stated = {doc_id: score for _, score, doc_id in of_run}

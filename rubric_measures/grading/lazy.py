@@ -86,13 +86,8 @@ class NeededFor:
         if self.runs is not None:
             found = {run.run_id: run.rankings.get(group.query_id) for run in self.runs}
             return {run_id: one.doc_ids for run_id, one in found.items() if one is not None}
-        places: dict[str, list[tuple[int, float, str]]] = {}
-        for passage in group.passages:
-            for one in passage.rankings:
-                if one.query_id == group.query_id:
-                    places.setdefault(one.method, []).append((one.rank, one.score, passage.doc_id))
         query = f"query {group.query_id!r}"
-        return {run_id: by_rank(of_run, query, run_id)[0] for run_id, of_run in sorted(places.items())}
+        return {run_id: by_rank(of_run, query, run_id)[0] for run_id, of_run in sorted(group.places.items())}
 
     def proving(self, group: QueryPassages, grades: QueryGrades) -> tuple[QueryPassages, int]:
         """A query of the records with the few grades that prove what the measures say of the rankings; and how many.

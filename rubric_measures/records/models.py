@@ -503,6 +503,16 @@ class QueryPassages(NamedTuple):
         """The file, with the line where there is one, as errors name it."""
         return f"{source}:{self.line}" if self.line else source
 
+    @property
+    def places(self) -> dict[str, list[tuple[int, float, str]]]:
+        """Run -> rank, score and id of each passage that it ranks for the query, in file order."""
+        found: dict[str, list[tuple[int, float, str]]] = {}
+        for passage in self.passages:
+            for one in passage.rankings:
+                if one.query_id == self.query_id:
+                    found.setdefault(one.method, []).append((one.rank, one.score, passage.doc_id))
+        return found
+
 
 def _rated_item(rating: Mapping[str, Any]) -> str:
     named = rating.get("question_id")

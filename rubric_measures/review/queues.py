@@ -237,15 +237,11 @@ def load_material(
     rankings: dict[str, dict[str, Sequence[str]]] = {}
     material = Material(the_bank, entries, queries, groups, grader, name, waiting, stale, scale, rankings=rankings)
     for group in groups:
-        places: dict[str, list[tuple[int, float, str]]] = {}
         for passage in group.passages:
-            for place in passage.rankings:
-                if place.query_id == group.query_id:
-                    places.setdefault(place.method, []).append((place.rank, place.score, passage.doc_id))
             # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
             if queries[group.query_id][passage.doc_id].grades:
                 _hear_assessors(material, group.query_id, passage, found.kind)
-        for run_id, of_run in places.items():
+        for run_id, of_run in group.places.items():
             doc_ids, _ = by_rank(of_run, f"{name}: query {group.query_id!r}", run_id)
             rankings.setdefault(run_id, {})[group.query_id] = doc_ids
     return material
